@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakelog.core.expressions.function_names import SCALARS
-from lakelog.core.expressions.values.evaluator import LAZY, NOW, TODAY
 from lakelog.core.expressions.values.functions import GROUPS
+from lakelog.core.expressions.values.typed import LAZY, NOW, TODAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -40,6 +40,8 @@ _WHOLE = dict(zip(map(PrimitiveType, INTEGERS), (3, 5, 10, 20), strict=True))
 """Integers, and the digits of the decimals that hold them: Spark gives a long 20, one too many."""
 _UNORDERED = (PrimitiveType("void"), VARIANT, DAY_TIME, YEAR_MONTH)
 _MOST_DIGITS: Final = 38
+_NAMES: Final = {int: INTEGERS, str: ("string",), date: ("date",)}
+"""Types of Python that have one form for each value, and which of ours they are."""
 _DAY = re.compile(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?([ T].*)?", re.DOTALL)
 
 
@@ -100,6 +102,11 @@ def compared_type(given: Iterable[DataType]) -> DataType:
     return common_type(others)
 
 
+def has_order(kind: DataType) -> bool:
+    """Whether values of a type are compared here."""
+    return isinstance(kind, PrimitiveType | DecimalType) and kind not in (_VOID, VARIANT)
+
+
 def as_decimal(kind: DataType) -> DecimalType | None:
     """The decimal that holds all of a type of exact numbers; `None` of any other type."""
     if isinstance(kind, DecimalType):
@@ -131,7 +138,9 @@ def coerce(literal: Literal, target: DataType, session_tz: str = "UTC") -> Liter
         ValueError: a string that is not a value of the column's type, which Spark refuses too, or a
             scalar that Python can't represent.
     """
-    value = plain_value(literal.value)
+    value, names = literal.value, _NAMES.get(type(literal.value))
+    if names is None:
+        value = plain_value(value)
     if value is None:
         return Literal(None)
     if isinstance(target, DecimalType):
@@ -139,6 +148,8 @@ def coerce(literal: Literal, target: DataType, session_tz: str = "UTC") -> Liter
     if not isinstance(target, PrimitiveType):
         return None
     name = target.name
+    if names is not None and name in names and literal.data_type == target:
+        return literal
     if name in _BITS:
         return _for_integer(value, target)
     if name in ("float", "double"):
@@ -271,7 +282,8 @@ def _time_from_text(text: str, target: PrimitiveType, session_tz: str) -> Litera
 
 def unify(values: Sequence[Literal]) -> tuple[Literal, ...] | None:
     """The literals in one type, as `IN` compares them; `None` where they have no common type."""
-    kinds = {v.data_type for v in values if v.data_type is not None}
+    # By identity first: a list may be long, and its types are few.
+    kinds = {*{id(v.data_type): v.data_type for v in values}.values()} - {None}
     if len(kinds) <= 1:
         return tuple(values)
     if all(isinstance(k, PrimitiveType) and k.name in _BITS for k in kinds):

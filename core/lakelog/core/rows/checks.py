@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.arrow.limited_text import too_long, with_padding
 from lakelog.core.compute import pc
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, InvalidPredicateError
-from lakelog.core.expressions.conditions import parse_filter
+from lakelog.core.expressions.filter import parse_filter
 from lakelog.core.expressions.tree import columns
 from lakelog.core.portable.shown_values import python_value
 from lakelog.core.rows.constraints import table_constraints

@@ -21,7 +21,7 @@ from lakelog.core.arrow.encodings import bounded, decoded, is_encoded, without_v
 from lakelog.core.arrow.time_zones import zone_of
 from lakelog.core.compute import pc
 from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError
-from lakelog.core.expressions.values.casts import Value, cast_value
+from lakelog.core.expressions.values.casts import cast_data
 from lakelog.core.plain_values import MISSING
 from lakelog.core.schema import (
     ArrayType,
@@ -224,7 +224,7 @@ def _day(data: Any, target: DataType, zone: str) -> Any:
     days = data.cast(pa.date32())
     if pa.types.is_date64(data.type):
         _kept(data, days)
-    return cast_value(Value(days, _DATE), target, zone).data
+    return cast_data(days, _DATE, target, zone)
 
 
 def _time(data: Any, target: DataType, zone: str) -> Any:
@@ -236,7 +236,7 @@ def _time(data: Any, target: DataType, zone: str) -> Any:
         return _kept(clock, clock.cast(pa.date32(), safe=False))
     if target not in (_TIMESTAMP, _NTZ):
         return None
-    return cast_value(Value(clock, _NTZ), target, zone).data
+    return cast_data(clock, _NTZ, target, zone)
 
 
 # Values of Python ----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pickle
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -29,8 +29,7 @@ from lakelog.core.arrow.time_zones import (
     zone_of,
 )
 from lakelog.core.errors import InvalidPredicateError
-from lakelog.core.expressions.binding import from_tuples
-from lakelog.core.expressions.conditions import parse_filter
+from lakelog.core.expressions.filter import normalize_filter, parse_filter
 from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import is_opaque
 from lakelog.core.expressions.values.evaluate import evaluate_value
@@ -39,6 +38,8 @@ from support.examples import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from lakelog.core.expressions.tree import Expression
 
 SCHEMA = StructType(
     (StructField("ts", PrimitiveType("timestamp")), StructField("d", PrimitiveType("date")))
@@ -140,14 +141,20 @@ def test_a_time_that_names_its_zone_depends_on_no_rules() -> None:
     assert not is_opaque(parse_filter("ts = '1850-01-01 01:01:01'", SCHEMA, session_tz=fixed))
 
 
+def _bound(tuples: list[tuple[str, str, Any]], session_tz: Any) -> Expression:
+    found = normalize_filter(tuples, SCHEMA, session_tz=session_tz)
+    assert found is not None
+    return found
+
+
 def test_the_engine_gets_the_clock_of_a_value_of_python() -> None:
     value = clock("1850-01-01 01:01:01")
-    found = from_tuples([("ts", "=", value)], SCHEMA, session_tz=ENGINE)
+    found = _bound([("ts", "=", value)], session_tz=ENGINE)
     assert is_opaque(found)
     assert to_sql(found) == "ts = TIMESTAMP_NTZ '1850-01-01 01:01:01'"
-    listed = from_tuples([("ts", "in", [value, None])], SCHEMA, session_tz=ENGINE)
+    listed = _bound([("ts", "in", [value, None])], session_tz=ENGINE)
     assert is_opaque(listed)
-    assert not is_opaque(from_tuples([("ts", "=", value)], SCHEMA, session_tz=str(ENGINE)))
+    assert not is_opaque(_bound([("ts", "=", value)], session_tz=str(ENGINE)))
 
 
 def test_rows_whose_clock_the_engine_reads_otherwise_are_not_evaluated_here() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 from datetime import date, datetime
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,14 +14,48 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core.arrow.arrow_types import from_arrow_schema
+from lakelog.core.arrow.arrow_types import from_arrow_schema, to_arrow_schema, to_arrow_type
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.expressions.coerce import NotInCoreError
+from lakelog.core.expressions.parse.sql import parse_sql
+from lakelog.core.expressions.sql_text import to_sql
+from lakelog.core.expressions.tree import (
+    Among,
+    And,
+    Arithmetic,
+    Between,
+    Call,
+    Case,
+    Compare,
+    Interval,
+    Like,
+    Literal,
+    Name,
+    Negative,
+    Not,
+    NullTest,
+    TruthTest,
+)
 from lakelog.core.expressions.values.evaluate import evaluate_value, value_type
-from lakelog.core.expressions.values.evaluator import Evaluator
-from lakelog.core.schema import DecimalType, PrimitiveType, StructField, StructType
+from lakelog.core.expressions.values.functions import FUNCTIONS
+from lakelog.core.expressions.values.typed import LAZY, typed
+from lakelog.core.schema import (
+    ArrayType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
+from support.expressions.texts import CONDITIONS, VALUES
+from support.expressions.texts import SCHEMA as TABLE
+from support.expressions.texts import rows as table_rows
 
 if TYPE_CHECKING:
     from decimal import Decimal
+
+    from lakelog.core.expressions.tree import Expression
+    from lakelog.core.schema import DataType
 
 LONG, STRING, INT = PrimitiveType("long"), PrimitiveType("string"), PrimitiveType("integer")
 SCHEMA = StructType((StructField("a", LONG), StructField("b", LONG), StructField("s", STRING)))
@@ -355,25 +391,102 @@ NESTED = {
 
 
 @pytest.mark.parametrize("form", NESTED)
-def test_what_is_nested_is_evaluated_once_a_level(
-    monkeypatch: pytest.MonkeyPatch, form: str
-) -> None:
+def test_what_is_nested_is_evaluated_once_a_level(form: str) -> None:
     """A part that is tried and then evaluated again would double the work with each level."""
-    walked: list[object] = []
-    walk = Evaluator.value
-
-    def counted(self: Any, node: Any) -> Any:
-        walked.append(node)
-        return walk(self, node)
-
-    monkeypatch.setattr(Evaluator, "value", counted)
     counts = []
     for depth in (4, 8):
         sql = NESTED[form]
         for _ in range(depth):
             sql = form.format(sql)
-        walked.clear()
         with contextlib.suppress(DeltaAnalysisError):
-            odd(sql)
+            odd(sql)  # what is done once, is done
+        walked: list[object] = []
+
+        def seen(frame: Any, event: str, arg: Any, walked: list[object] = walked) -> None:
+            if event == "call":
+                walked.append(frame)
+
+        sys.setprofile(seen)
+        try:
+            with contextlib.suppress(DeltaAnalysisError):
+                odd(sql)
+        finally:
+            sys.setprofile(None)
         counts.append(len(walked))
     assert counts[1] <= 2.5 * counts[0]
+
+
+FULL_SCHEMA = StructType(
+    tuple(StructField(each.name, each.data_type, False, each.metadata) for each in TABLE)
+)
+FULL = table_rows().slice(0, table_rows().num_rows - 1)
+
+
+@pytest.mark.parametrize("may_be_null", [True, False])
+def test_what_is_never_null_is_never_null(may_be_null: bool) -> None:
+    """Of every recorded expression, over columns with nulls and over ones without."""
+    schema, rows = (TABLE, table_rows()) if may_be_null else (FULL_SCHEMA, FULL)
+    counts = {True: 0, False: 0}
+    for text in (*VALUES, *CONDITIONS):
+        try:
+            value = typed(parse_sql(text), schema, session_tz="UTC", now_ms=0)
+            found = [value.of(batch) for batch in rows.to_batches()]
+        except (NotInCoreError, InvalidPredicateError, pa.ArrowException):
+            continue
+        counts[value.nullable] += 1
+        nulls = sum(not each.is_valid if value.constant else each.null_count for each in found)
+        assert value.nullable or not nulls, text
+    assert counts[may_be_null] > 400
+
+
+def test_an_argument_behind_one_that_is_never_null_is_not_evaluated() -> None:
+    rows = FULL.select(["i"])
+    sql = "coalesce(i, 1 div (i - i))"
+    assert evaluate_value(sql, rows, FULL_SCHEMA, INT).equals(rows["i"])
+
+
+KINDS: dict[str, DataType] = {
+    **{name: PrimitiveType(name) for name in ("byte", "long", "double", "boolean", "string")},
+    **{name: PrimitiveType(name) for name in ("binary", "date", "timestamp", "timestamp_ntz")},
+    **{name: PrimitiveType(name) for name in ("void", "variant")},
+    "decimal": DecimalType(10, 2),
+    "array": ArrayType(INT),
+    "map": MapType(STRING, INT),
+    "struct": StructType((StructField("n", INT),)),
+}
+OF_KINDS = StructType(tuple(StructField(name, kind) for name, kind in KINDS.items()))
+DAYS_ON = Interval(2, "DAY")
+ONE, WORD = Literal(1, INT), Literal("a", STRING)
+
+
+def joined(parts: tuple[Expression, ...]) -> list[Expression]:
+    """Every function and operator that takes so many parts."""
+    found: list[Expression] = [Call(name, parts) for name in (*FUNCTIONS, *LAZY)]
+    if len(parts) == 1:
+        return [*found, Negative(*parts), Not(*parts), NullTest(*parts), TruthTest(*parts, True)]
+    left, right = parts
+    found += [Compare(op, left, right) for op in ("=", "<", "<=>")]
+    found += [Arithmetic(left, ((op, right),)) for op in ("+", "*", "/", "DIV", "%")]
+    found += [Case((left,), (left,), right), Among(left, (right, ONE)), Like(left, right)]
+    return [*found, And(parts), Between(left, right, left), Arithmetic(left, (("+", DAYS_ON),))]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_has_a_type_has_data_of_that_type(count: int) -> None:
+    """For a pair of types that Arrow can't join there is no type, rather than an error of Arrow."""
+    schema = to_arrow_schema(OF_KINDS)
+    rows = pa.RecordBatch.from_arrays([pa.nulls(1, each.type) for each in schema], schema=schema)
+    columns: list[Expression] = [Name((name,)) for name in KINDS]
+    taken = 0
+    for parts in product(columns, [*columns, ONE, WORD]) if count == 2 else zip(columns):
+        for tree in joined(parts):
+            try:
+                value = typed(tree, OF_KINDS, session_tz="UTC", now_ms=0)
+            except NotInCoreError:
+                continue
+            if value.error is not None:
+                assert isinstance(value.error, pa.ArrowInvalid)  # 'a' is no number
+                continue
+            assert value.of(rows).type == to_arrow_type(value.data_type), to_sql(tree)
+            taken += 1
+    assert taken > 300 * count

@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
-from lakelog.core.expressions.conditions import bound_condition, parse_filter
+from lakelog.core.expressions.binding import bind
+from lakelog.core.expressions.filter import parse_filter
 from lakelog.core.expressions.parse.long_lists import cut_lists
 from lakelog.core.expressions.parse.sql import (
     _plain_dialect,
@@ -106,7 +107,7 @@ def test_a_filter_with_an_unknown_argument_is_left_to_an_engine(sql: str, gramma
     given = sqlglot.parse_one(for_sqlglot(sql), dialect="spark") if simple else plain(sql)
     for where, changed in altered(given):
         root = _Reader(sql, cut_lists(sql), simple=simple).read(changed)
-        assert is_opaque(bound_condition(root, SCHEMA)), where
+        assert is_opaque(bind(root, SCHEMA)), where
 
 
 def test_an_unknown_kind_of_node_is_left_to_an_engine() -> None:

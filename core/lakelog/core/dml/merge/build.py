@@ -32,8 +32,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.expressions.coerce import NotInCoreError
 from lakelog.core.expressions.tree import Literal
-from lakelog.core.expressions.values.casts import Value as Typed
-from lakelog.core.expressions.values.casts import cast_value
+from lakelog.core.expressions.values.casts import cast_data
 from lakelog.core.portable.shown_values import python_value
 from lakelog.core.rows.checks import ruled_rows
 from lakelog.core.rows.exact_values import exact_array, exact_scalar
@@ -302,7 +301,7 @@ class RowBuilder:
                 ) from exc
         try:
             chunks = [
-                cast_value(Typed(chunk, source), target, self._sides.session_tz).data
+                cast_data(chunk, source, target, self._sides.session_tz)
                 for chunk in (data.chunks if isinstance(data, pa.ChunkedArray) else [data])
             ]
         except NotInCoreError as exc:

@@ -14,7 +14,7 @@ from lakelog.core.compute import pc
 from lakelog.core.dml.merge.search_condition import SearchCondition
 from lakelog.core.dml.merge.sides import Side, Sides
 from lakelog.core.errors import DeltaError
-from lakelog.core.expressions.conditions import bound_condition
+from lakelog.core.expressions.binding import bind
 from lakelog.core.expressions.tree import (
     And,
     Column,
@@ -139,7 +139,7 @@ def _of_target(bound: Bound, sides: Sides) -> Expression:
             return name
         return Name((name.path[0].removeprefix(prefix), *name.path[1:]), quoted=True)
 
-    return bound_condition(
+    return bind(
         renamed(bound.root, bare),
         sides.target.schema,
         session_tz=sides.session_tz,

@@ -21,7 +21,7 @@ from lakelog.core.expressions.parse.sql import parse_sql
 from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import Name, calls, holds, names, renamed
 from lakelog.core.expressions.values.evaluate import check_value, evaluate_value, value_type
-from lakelog.core.expressions.values.evaluator import is_now
+from lakelog.core.expressions.values.typed import is_now
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.schema.char_varchar import MARK
 from lakelog.core.schema.column_paths import dotted, find_column, unknown_column

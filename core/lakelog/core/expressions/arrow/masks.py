@@ -44,7 +44,7 @@ pc: Any = pyarrow.compute
 """Its functions are made at import, where no type checker sees them."""
 
 _FLOATS = (PrimitiveType("float"), PrimitiveType("double"))
-_BOOLEAN = pa.bool_()
+_BOOLEAN, _TRUTH = pa.bool_(), PrimitiveType("boolean")
 
 
 def to_arrow_filter(expr: Expression, schema: StructType) -> Any:
@@ -110,11 +110,13 @@ def _plain_mask(bound: Expression, batch: pa.RecordBatch, schema: StructType) ->
             from lakelog.core.expressions.arrow.given import arrow_mask
 
             return arrow_mask(each, batch)
-        from lakelog.core.expressions.values.evaluate import true_for
+        from lakelog.core.expressions.values.evaluate import evaluate_value
 
-        assert each.root is not None
-        zone, now = each.session_tz, each.now_ms
-        return true_for(each.sql, each.root, batch, schema, session_tz=zone, now_ms=now)
+        zone, now, rows = each.session_tz, each.now_ms, pa.Table.from_batches([batch])
+        found = evaluate_value(
+            each.sql, rows, schema, _TRUTH, session_tz=zone, now_ms=now, root=each.root
+        )
+        return found.combine_chunks()
 
     found = _Translator(column, lambda value: value, compute).translate(bound)
     return pa.repeat(found, batch.num_rows) if isinstance(found, pa.Scalar) else found

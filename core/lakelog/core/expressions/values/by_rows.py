@@ -9,16 +9,21 @@ import pyarrow as pa
 from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.expressions.coerce import NotInCoreError
-from lakelog.core.expressions.values.casts import Value
+from lakelog.core.expressions.values.value import computed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from lakelog.core.expressions.values.value import Value
     from lakelog.core.schema import DataType
 
 
 def by_rows(
-    function: Callable[..., Any], result: DataType, *values: Value, nulls: bool = False
+    function: Callable[..., Any],
+    result: DataType,
+    *values: Value,
+    nulls: bool = False,
+    nullable: bool | None = None,
 ) -> Value:
     """What a function gives for each row; null where one of the values is.
 
@@ -27,34 +32,52 @@ def by_rows(
         result: the type of what it gives.
         values: its arguments.
         nulls: whether the function is asked about nulls, too.
+        nullable: see `computed`; true of a function that may give `None` for what is not null.
+    """
+    arrow = to_arrow_type(result)
+
+    def compute(*data: Any) -> Any:
+        return row_results(function, arrow, data, nulls=nulls)
+
+    return computed(result, compute, *values, nullable=nullable)
+
+
+def row_results(
+    function: Callable[..., Any], arrow: pa.DataType, data: Sequence[Any], *, nulls: bool = False
+) -> Any:
+    """The results of a function for each row of some arrays, or for scalars.
 
     Raises:
         pyarrow.ArrowInvalid: a result does not fit the type.
     """
-    arrow = to_arrow_type(result)
 
     def called(row: tuple[Any, ...]) -> Any:
         return None if not nulls and None in row else function(*row)
 
-    if all(isinstance(each.data, pa.Scalar) for each in values):
-        row = tuple(each.data.as_py() for each in values)
-        return Value(scalar_of(called(row), arrow), result)
-    columns = as_columns(values)
-    found = [called(row) for row in zip(*(each.to_pylist() for each in columns), strict=True)]
+    if all(isinstance(each, pa.Scalar) for each in data):
+        return scalar_of(called(tuple(each.as_py() for each in data)), arrow)
+    columns = (each.to_pylist() for each in as_columns(data))
+    found = [called(row) for row in zip(*columns, strict=True)]
     try:
-        return Value(array_of(found, arrow), result)
+        return array_of(found, arrow)
     except OverflowError as exc:
         raise pa.ArrowInvalid(str(exc)) from None
 
 
-def as_columns(values: Sequence[Value]) -> list[Any]:
-    """The data of values as arrays of one length, which is 1 where none of them is an array."""
-    arrays = (each.data for each in values if not isinstance(each.data, pa.Scalar))
-    count = len(next(arrays, (None,)))
-    return [
-        pa.repeat(each.data, count) if isinstance(each.data, pa.Scalar) else each.data
-        for each in values
-    ]
+def as_columns(data: Sequence[Any]) -> list[Any]:
+    """Arrays of one length, which is 1 where none of the data is an array."""
+    count = next((len(each) for each in data if not isinstance(each, pa.Scalar)), 1)
+    return [pa.repeat(each, count) if isinstance(each, pa.Scalar) else each for each in data]
+
+
+def by_columns(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of arrays of one length as one of any data, scalars among them."""
+
+    def compute(*data: Any) -> Any:
+        found = function(*as_columns(data))
+        return found[0] if all(isinstance(each, pa.Scalar) for each in data) else found
+
+    return compute
 
 
 def plain(value: Value, kind: type[Any]) -> Any:
@@ -63,7 +86,7 @@ def plain(value: Value, kind: type[Any]) -> Any:
     Raises:
         NotInCoreError: it is not.
     """
-    found = value.data.as_py() if isinstance(value.data, pa.Scalar) else None
+    found = value.of(None).as_py() if value.constant else None
     if not isinstance(found, kind) or isinstance(found, bool):
         raise NotInCoreError("an argument that is not a plain value")
     return found

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import contextlib
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.arrow.arrow_types import to_arrow_type
-from lakelog.core.arrow.time_zones import clocks_at, instants_of, is_decided_at
+from lakelog.core.arrow.time_zones import clocks_at, instants_of, is_decided_at, zone_of
 from lakelog.core.compute import pc
-from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError
+from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError, common_type
+from lakelog.core.expressions.values.value import computed
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from lakelog.core.expressions.values.value import Value
 
 _BLANKS: Final = "".join(map(chr, range(33)))
 """What Java cuts off at both ends of a text; other spaces are no part of a number or a time."""
@@ -42,6 +45,9 @@ _FINITE = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?$"
 _ONLY_DAY = r"^[0-9]{4}(?:-[0-9]{1,2}(?:-[0-9]{1,2})?)?$"
 _SHORT_DAY = r"^[0-9]{4}(?:-[0-9]{1,2}(?:-[0-9]{1,2}(?:[ T].*)?)?)?$"
 _WIDE = Context(prec=200)
+_TIMESTAMP = PrimitiveType("timestamp")
+_CLOCKLESS = frozenset(map(PrimitiveType, ("string", "date", "timestamp_ntz")))
+"""What is a timestamp, and the other way round, by the clock of a zone."""
 _NARROW = tuple(map(PrimitiveType, INTEGERS[:3]))
 _MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?$"
 _AT_FIRST_SIGHT = {
@@ -55,16 +61,6 @@ _AT_FIRST_SIGHT = {
 """Type -> what a text looks like that may be one of its values."""
 
 
-class Value(NamedTuple):
-    """An intermediate result: one value a row, or one for all of them."""
-
-    data: Any
-    """A `pyarrow.Array` or a `pyarrow.Scalar`."""
-    data_type: DataType
-    char: int = -1
-    """Of a CHAR column its length; 0 for text that one is filled up beside; else -1."""
-
-
 def cast_value(value: Value, target: DataType, zone: str) -> Value:
     """The value as another type.
 
@@ -74,18 +70,33 @@ def cast_value(value: Value, target: DataType, zone: str) -> Value:
         zone: the session's time zone, in which a timestamp has a date.
 
     Raises:
-        NotInCoreError: a pair of types, or a format of a string, that is left to Spark.
-        pyarrow.ArrowInvalid: a value that the target can't hold.
+        NotInCoreError: a pair of types that is left to Spark.
     """
     if value.data_type == target:
         return value
+    return computed(target, _caster(value.data_type, target, zone), value)
+
+
+def cast_data(data: Any, source: DataType, target: DataType, zone: str) -> Any:
+    """Data of one type as those of another; see `cast_value`.
+
+    Raises:
+        NotInCoreError: a pair of types, or a format of a string, that is left to Spark.
+        pyarrow.ArrowInvalid: a value that the target can't hold.
+    """
+    return data if source == target else _caster(source, target, zone)(data)
+
+
+def _caster(source: DataType, target: DataType, zone: str) -> Callable[[Any], Any]:
     arrow = to_arrow_type(target)
-    if value.data_type == PrimitiveType("void"):
-        return Value(scalar_of(None, arrow), target)
-    cast = _cast_for(value.data_type, target)
+    if source == PrimitiveType("void"):
+        return lambda _: scalar_of(None, arrow)
+    cast = _cast_for(source, target)
     if cast is None:
-        raise NotInCoreError(f"CAST of {value.data_type} to {target}")
-    return Value(_as(cast(value.data, zone), arrow), target)
+        raise NotInCoreError(f"CAST of {source} to {target}")
+    if _TIMESTAMP in (source, target) and not _CLOCKLESS.isdisjoint((source, target)):
+        check_zone(zone)
+    return lambda data: _as(cast(data, zone), arrow)
 
 
 def try_cast_value(value: Value, target: DataType, zone: str) -> Value:
@@ -94,17 +105,27 @@ def try_cast_value(value: Value, target: DataType, zone: str) -> Value:
     Raises:
         NotInCoreError: see `cast_value`.
     """
+    source = value.data_type
+    if source == target:
+        return value
+    _caster(source, target, zone)
+    return computed(
+        target, lambda data: _try_cast(data, source, target, zone), value, nullable=True
+    )
+
+
+def _try_cast(data: Any, source: DataType, target: DataType, zone: str) -> Any:
     with contextlib.suppress(pa.ArrowInvalid):
-        return cast_value(value, target, zone)
-    if isinstance(value.data, pa.Scalar):
-        return Value(scalar_of(None, to_arrow_type(target)), target)
-    if value.data_type == PrimitiveType("string") and target in _NARROW:
-        longs = try_cast_value(value, PrimitiveType("long"), zone)
-        return try_cast_value(longs, target, zone)
+        return cast_data(data, source, target, zone)
+    if isinstance(data, pa.Scalar):
+        return scalar_of(None, to_arrow_type(target))
+    if source == PrimitiveType("string") and target in _NARROW:
+        longs = _try_cast(data, source, PrimitiveType("long"), zone)
+        return _try_cast(longs, PrimitiveType("long"), target, zone)
     # The rest is tried by halves, which is slow where many different values are none of the type's.
-    distinct = _hopeful(value.data, value.data_type, target).dictionary_encode()
-    found = pa.concat_arrays(_tried(distinct.dictionary, value.data_type, target, zone))
-    return Value(found.take(distinct.indices), target)
+    distinct = _hopeful(data, source, target).dictionary_encode()
+    found = pa.concat_arrays(_tried(distinct.dictionary, source, target, zone))
+    return found.take(distinct.indices)
 
 
 def _hopeful(data: Any, source: DataType, target: DataType) -> Any:
@@ -127,7 +148,7 @@ def _hopeful(data: Any, source: DataType, target: DataType) -> Any:
 def _tried(data: Any, source: DataType, target: DataType, zone: str) -> list[Any]:
     """The halves of the halves that can be cast as a whole, and nulls where no value can."""
     with contextlib.suppress(pa.ArrowInvalid):
-        return [cast_value(Value(data, source), target, zone).data]
+        return [cast_data(data, source, target, zone)]
     if len(data) == 1:
         return [pa.nulls(1, to_arrow_type(target))]
     middle = len(data) // 2
@@ -140,12 +161,21 @@ def assigned_value(value: Value, target: DataType, zone: str) -> Value:
 
     Raises:
         NotInCoreError: see `cast_value`; or Spark wants the CAST to be written.
-        pyarrow.ArrowInvalid: a value that the target can't hold.
     """
     pair = (_family(value.data_type), _family(target))
     if pair in _WRITTEN:
         raise NotInCoreError(f"CAST of {value.data_type} to {target}")
     return cast_value(value, target, zone)
+
+
+def conjoined(values: Sequence[Value], zone: str) -> tuple[list[Value], DataType]:
+    """Values in their common type.
+
+    Raises:
+        NotInCoreError: they have none here.
+    """
+    kind = common_type(each.data_type for each in values)
+    return [cast_value(each, kind, zone) for each in values], kind
 
 
 def _family(kind: DataType) -> str:
@@ -194,6 +224,18 @@ def instants(clock: Any, zone: str) -> Any:
     the clock shows as long after it.
     """
     return _moved(instants_of, clock, zone, pa.timestamp("us", "UTC"))
+
+
+def check_zone(zone: str) -> None:
+    """Leave to Spark what needs a clock that is not known here, before any row is read.
+
+    Raises:
+        NotInCoreError: there is no such zone.
+    """
+    try:
+        zone_of(zone)
+    except ValueError:
+        raise NotInCoreError(f"the time zone {zone!r}") from None
 
 
 def _moved(move: Callable[[Any, str], Any], times: Any, zone: str, kind: pa.DataType) -> Any:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from lakelog.core.compute import pc
+from lakelog.core.expressions.values.value import computed
 from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lakelog.core.expressions.values.casts import Value
+    from lakelog.core.expressions.values.value import Value
 
 _STRING = PrimitiveType("string")
 
@@ -26,17 +26,16 @@ def filled_up(values: Sequence[Value]) -> list[Value]:
     lengths = [each.char for each in values if each.char > 0]
     if not lengths or any(each.data_type != _STRING for each in values):
         return list(values)
-    longest = max(lengths)
-    constants = [v.data.as_py() for v in values if isinstance(v.data, pa.Scalar)]
-    longest = max([longest, *(len(text) for text in constants if text is not None)])
+    constants = [each.of(None).as_py() for each in values if each.constant]
+    longest = max([*lengths, *(len(text) for text in constants if text is not None)])
     found = []
     for each in values:
-        data = each.data
-        if each.char > 0 or isinstance(data, pa.Scalar):
-            data = pc.utf8_rpad(data, longest, padding=" ")
-        elif each.char == 0:
-            data = fitted(data, longest)
-        found.append(each._replace(data=data))
+        if each.char > 0 or each.constant:
+            padded = computed(_STRING, partial(pc.utf8_rpad, width=longest, padding=" "), each)
+        else:
+            fills = each.char == 0
+            padded = computed(_STRING, partial(fitted, length=longest), each) if fills else each
+        found.append(padded)
     return found
 
 

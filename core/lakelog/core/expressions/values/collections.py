@@ -10,12 +10,15 @@ import pyarrow as pa
 from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.compute import pc
 from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError
-from lakelog.core.expressions.values.by_rows import as_columns, by_rows
-from lakelog.core.expressions.values.casts import Value, cast_value
+from lakelog.core.expressions.values.by_rows import by_columns, by_rows
+from lakelog.core.expressions.values.casts import cast_value
+from lakelog.core.expressions.values.value import computed
 from lakelog.core.schema import ArrayType, DataType, MapType, PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from lakelog.core.expressions.values.value import Value
 
 _BOOLEAN, _INTEGER = PrimitiveType("boolean"), PrimitiveType("integer")
 _VOID = PrimitiveType("void")
@@ -47,7 +50,9 @@ def _contains(values: Sequence[Value], zone: str) -> Value:
     def found(items: list[Any], wanted: Any) -> bool | None:
         return True if wanted in items else None if None in items else False
 
-    return by_rows(found, _BOOLEAN, array, cast_value(sought, kind.element_type, zone))
+    sought = cast_value(sought, kind.element_type, zone)
+    unsure = True if kind.contains_null else None
+    return by_rows(found, _BOOLEAN, array, sought, nullable=unsure)
 
 
 def _entries(at: int) -> Callable[[Sequence[Value], str], Value]:
@@ -79,17 +84,15 @@ def elements_at(arrays: Any, places: Any) -> Any:
 
 def _element_at(values: Sequence[Value], zone: str, *, tries: bool = False) -> Value:
     held, sought = values
-    if isinstance(held.data_type, MapType):
-        found, kind = _value_of(held, sought, zone), held.data_type.value_type
-    elif isinstance(held.data_type, ArrayType):
-        if sought.data_type not in _PLACES:
+    match held.data_type:
+        case MapType(key, result) if key in _SOUGHT and sought.data_type in (key, _VOID):
+            find, kind = _value_of, key
+        case ArrayType(result) if sought.data_type in _PLACES:
+            find, kind = partial(_counted_at, tries=tries), _INTEGER
+        case _:
             raise NotInCoreError(f"element_at of {held.data_type} with {sought.data_type}")
-        arrays, places = as_columns([held, cast_value(sought, _INTEGER, zone)])
-        found, kind = _counted_at(arrays, places, tries=tries), held.data_type.element_type
-    else:
-        raise NotInCoreError(f"element_at of {held.data_type}")
-    is_one = all(isinstance(each.data, pa.Scalar) for each in values)
-    return Value(found[0] if is_one else found, kind)
+    sought = cast_value(sought, kind, zone)
+    return computed(result, by_columns(find), held, sought, nullable=True)
 
 
 def _counted_at(arrays: Any, places: Any, *, tries: bool) -> Any:
@@ -108,13 +111,8 @@ def _counted_at(arrays: Any, places: Any, *, tries: bool) -> Any:
     return elements_at(arrays, pc.if_else(inside, least, scalar_of(None, pa.int32())))
 
 
-def _value_of(held: Value, sought: Value, zone: str) -> Any:
+def _value_of(maps: Any, wanted: Any) -> Any:
     """The values of keys; null where a map has no such key."""
-    kind = held.data_type
-    assert isinstance(kind, MapType)
-    if kind.key_type not in _SOUGHT or sought.data_type not in (kind.key_type, _VOID):
-        raise NotInCoreError(f"element_at of {kind} with {sought.data_type}")
-    maps, wanted = as_columns([held, cast_value(sought, kind.key_type, zone)])
     keys, ends = maps.keys.to_pylist(), maps.offsets.to_pylist()
 
     def place(row: int, key: Any) -> int | None:

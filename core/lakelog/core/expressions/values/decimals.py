@@ -14,13 +14,14 @@ import pyarrow as pa
 
 from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.compute import pc
-from lakelog.core.expressions.values.by_rows import by_rows
+from lakelog.core.expressions.values.by_rows import row_results
+from lakelog.core.expressions.values.value import computed
 from lakelog.core.schema import DecimalType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lakelog.core.expressions.values.casts import Value
+    from lakelog.core.expressions.values.value import Value
 
 _MOST: Final = 38
 _LEAST_SCALE: Final = 6
@@ -64,9 +65,6 @@ def arithmetic(kind: str, left: Value, right: Value) -> Value:
         kind: which of them.
         left: a decimal.
         right: a decimal.
-
-    Raises:
-        pyarrow.ArrowInvalid: a result has too many digits, or a divisor is zero.
     """
     assert isinstance(left.data_type, DecimalType)
     assert isinstance(right.data_type, DecimalType)
@@ -76,25 +74,31 @@ def arithmetic(kind: str, left: Value, right: Value) -> Value:
         scale = left.data_type.scale + right.data_type.scale if kind == "*" else result.scale
         if result.precision < _MOST and result.scale == scale:
             # Arrow has the same types for them, and no digit is lost.
-            found = getattr(pc, quick)(left.data, right.data)
-            return left._replace(data=pc.cast(found, to_arrow_type(result)), data_type=result)
+            join, arrow = getattr(pc, quick), to_arrow_type(result)
+            return computed(result, lambda a, b: pc.cast(join(a, b), arrow), left, right)
     return exactly(_OPERATIONS[kind], result, left, right)
 
 
 def exactly(function: Callable[..., Decimal], result: DecimalType, *values: Value) -> Value:
     """What a function of Python's decimals gives, rounded half up to the scale of a type.
 
+    A row has no value where a result has too many digits, or the function says so.
+
     Args:
         function: gets a value of each; none of them is null.
         result: the type.
         values: numbers.
-
-    Raises:
-        pyarrow.ArrowInvalid: a result has too many digits, or the function says so.
     """
-    unit = Decimal(1).scaleb(-result.scale)
-    with decimal.localcontext(_WIDE):
-        return by_rows(lambda *row: _fitted(function(*row), unit, result), result, *values)
+    unit, arrow = Decimal(1).scaleb(-result.scale), to_arrow_type(result)
+
+    def fitted(*row: Decimal) -> Decimal:
+        return _fitted(function(*row), unit, result)
+
+    def compute(*data: Any) -> Any:
+        with decimal.localcontext(_WIDE):
+            return row_results(fitted, arrow, data)
+
+    return computed(result, compute, *values)
 
 
 def _fitted(number: Decimal, unit: Decimal, kind: DecimalType) -> Decimal:

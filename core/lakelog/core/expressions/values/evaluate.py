@@ -7,6 +7,7 @@ refused by name, so that a row never gets a value that Spark would not have give
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,16 +17,16 @@ from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.coerce import NotInCoreError
 from lakelog.core.expressions.nesting import explained_depth
 from lakelog.core.expressions.parse.sql import parse_sql
-from lakelog.core.expressions.sql_text import to_sql
-from lakelog.core.expressions.tree import Opaque, names, walk
-from lakelog.core.expressions.values.casts import Value, assigned_value
-from lakelog.core.expressions.values.evaluator import Evaluator
-from lakelog.core.schema import DataType, PrimitiveType, StructType
+from lakelog.core.expressions.tree import names
+from lakelog.core.expressions.values.casts import assigned_value
+from lakelog.core.expressions.values.typed import typed
+from lakelog.core.schema import DataType, StructType
 
 if TYPE_CHECKING:
-    from lakelog.core.expressions.tree import Expression
+    from collections.abc import Iterator
 
-_BOOLEAN = PrimitiveType("boolean")
+    from lakelog.core.expressions.tree import Expression
+    from lakelog.core.expressions.values.value import Value
 
 
 def evaluate_value(
@@ -58,18 +59,11 @@ def evaluate_value(
         DeltaAnalysisError: a row without a result, such as a division by zero.
     """
     root = parse_sql(sql) if root is None else root
-    _refuse_opaque(root, sql)
-    arrow = to_arrow_type(target)
-    chunks = []
-    for batch in _used_columns(rows, root, schema).to_batches():
-        evaluator = Evaluator(sql, batch, schema, session_tz, now_ms)
-        found = _evaluated(evaluator, root, target, sql, session_tz)
-        if isinstance(found, pa.Scalar):
-            found = pa.repeat(found, batch.num_rows)
-        # Arrow's cast refuses a null struct whose part can't be null (a variant's), even to its own
-        # type.
-        chunks.append(found if found.type.equals(arrow) else found.cast(arrow))
-    return pa.chunked_array(chunks, type=arrow)
+    with _explained(sql):
+        value = _assigned(sql, root, schema, target, session_tz, now_ms)
+        batches = _used_columns(rows, root, schema).to_batches()
+        arrow = to_arrow_type(target)
+        return pa.chunked_array([_data(value, each, arrow) for each in batches], type=arrow)
 
 
 def check_value(
@@ -95,9 +89,10 @@ def check_value(
         DeltaAnalysisError: see `evaluate_value`.
     """
     root = parse_sql(sql) if root is None else root
-    _refuse_opaque(root, sql)
-    evaluator = Evaluator(sql, None, schema, session_tz, now_ms)
-    _evaluated(evaluator, root, target, sql, session_tz)
+    with _explained(sql):
+        value = _assigned(sql, root, schema, target, session_tz, now_ms)
+        if value.error is not None:
+            raise value.error
 
 
 def _used_columns(rows: pa.Table, root: Expression, schema: StructType) -> pa.Table:
@@ -110,14 +105,38 @@ def _used_columns(rows: pa.Table, root: Expression, schema: StructType) -> pa.Ta
     return rows.select(used or rows.column_names[:1])
 
 
-def _evaluated(
-    evaluator: Evaluator, root: Expression, target: DataType, sql: str, zone: str
-) -> Any:
+def _assigned(
+    sql: str,
+    root: Expression,
+    schema: StructType,
+    target: DataType,
+    session_tz: str,
+    now_ms: int | None,
+) -> Value:
+    value = typed(root, schema, session_tz=session_tz, now_ms=now_ms, sql=sql)
+    return assigned_value(value, target, session_tz)
+
+
+def _data(value: Value, batch: pa.RecordBatch, arrow: pa.DataType) -> Any:
+    found = value.of(batch)
+    if isinstance(found, pa.Scalar):
+        found = pa.repeat(found, batch.num_rows)
+    # Arrow's cast refuses a null struct whose part can't be null (a variant's), even to its own
+    # type.
+    return found if found.type.equals(arrow) else found.cast(arrow)
+
+
+@contextlib.contextmanager
+def _explained(sql: str) -> Iterator[None]:
     try:
         with explained_depth(sql):
-            return assigned_value(evaluator.value(root), target, zone).data
+            yield
     except NotInCoreError as exc:
-        raise _only_spark(sql, str(exc)) from None
+        raise InvalidPredicateError(
+            f"the expression {sql!r} needs {exc}, which only Spark evaluates",
+            sql=sql,
+            part=str(exc),
+        ) from None
     except pa.ArrowException as exc:
         raise DeltaAnalysisError(
             f"the expression {sql!r} has no result for some row: {exc} (Spark's ANSI rules apply "
@@ -140,61 +159,19 @@ def value_type(
         InvalidPredicateError: it can't be parsed, or names an unknown column.
     """
     root = parse_sql(sql) if root is None else root
-    if _opaque(root) is not None:
-        return None
     try:
         with explained_depth(sql):
-            return Evaluator(sql, None, schema, session_tz, now_ms).value(root).data_type
+            value = typed(root, schema, session_tz=session_tz, now_ms=now_ms, sql=sql)
     except (NotInCoreError, pa.ArrowException):
         return None
-
-
-def true_for(
-    sql: str,
-    root: Expression,
-    batch: pa.RecordBatch,
-    schema: StructType,
-    *,
-    session_tz: str,
-    now_ms: int | None,
-) -> Any:
-    """A condition for each row of a batch: true, false or null.
-
-    Raises:
-        InvalidPredicateError: a part that only Spark evaluates, for the values of these rows.
-        DeltaAnalysisError: a row for which it has no result.
-    """
-    evaluator = Evaluator(sql, batch, schema, session_tz, now_ms)
-    _refuse_opaque(root, sql)
-    found = _evaluated(evaluator, root, _BOOLEAN, sql, session_tz)
-    return pa.repeat(found, batch.num_rows) if isinstance(found, pa.Scalar) else found
+    return value.data_type if value.error is None else None
 
 
 def constant_of(root: Expression, *, session_tz: str, now_ms: int | None) -> Value | None:
-    """The value of a tree without columns; `None` where it can't be computed here."""
-    if _opaque(root) is not None:
-        return None
-    row = pa.record_batch({"": pa.nulls(1)})
+    """A tree without columns, where it has a value that can be computed here."""
     try:
-        found = Evaluator("", row, StructType(()), session_tz, now_ms).value(root)
+        found = typed(root, StructType(()), session_tz=session_tz, now_ms=now_ms)
+        found.of(None)
     except (NotInCoreError, InvalidPredicateError, pa.ArrowException):
         return None
-    data = found.data if isinstance(found.data, pa.Scalar) else found.data[0]
-    return Value(data, found.data_type)
-
-
-def _opaque(root: Expression) -> Opaque | None:
-    return next((each for each in walk(root) if isinstance(each, Opaque)), None)
-
-
-def _refuse_opaque(root: Expression, sql: str) -> None:
-    """Leave to Spark what has a part that is not understood, even where no row needs it."""
-    part = _opaque(root)
-    if part is not None:
-        raise _only_spark(sql, part.why or to_sql(part))
-
-
-def _only_spark(sql: str, part: str) -> InvalidPredicateError:
-    return InvalidPredicateError(
-        f"the expression {sql!r} needs {part}, which only Spark evaluates", sql=sql, part=part
-    )
+    return found

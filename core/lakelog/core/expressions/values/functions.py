@@ -9,18 +9,21 @@ import pyarrow as pa
 
 from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.compute import pc
-from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError, common_type
+from lakelog.core.expressions.coerce import NotInCoreError
 from lakelog.core.expressions.values.by_rows import plain
-from lakelog.core.expressions.values.casts import Value, cast_value
+from lakelog.core.expressions.values.casts import cast_value
 from lakelog.core.expressions.values.collections import COLLECTIONS
 from lakelog.core.expressions.values.hashes import HASHES
 from lakelog.core.expressions.values.numbers import (
+    FLOATS,
+    absolute,
     binary_digits,
     cube_root,
+    extreme,
     factorial,
-    greatest,
-    least,
+    modulo,
     negative,
+    positive_modulo,
     rounded,
     sign,
     square_root,
@@ -33,140 +36,104 @@ from lakelog.core.expressions.values.times import (
     TIMES,
     date_trunc,
     day_shift,
+    days_of,
     extracted,
     part_of,
     trunc,
 )
-from lakelog.core.schema import DataType, DecimalType, PrimitiveType
+from lakelog.core.expressions.values.value import computed
+from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_DATE, _STRING = PrimitiveType("date"), PrimitiveType("string")
-_INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
-_BOOLEAN = PrimitiveType("boolean")
-_DOUBLE, _VOID = PrimitiveType("double"), PrimitiveType("void")
-_TIMESTAMP, _NTZ = PrimitiveType("timestamp"), PrimitiveType("timestamp_ntz")
-_FLOATS = {PrimitiveType("float"), _DOUBLE}
-_WHOLE = dict(zip(map(PrimitiveType, INTEGERS), (3, 5, 10, 20), strict=True))
-"""Integers, and the digits of the decimals that hold them."""
+    from lakelog.core.expressions.values.value import Value
+
+_STRING, _INTEGER = PrimitiveType("string"), PrimitiveType("integer")
+_BOOLEAN, _DOUBLE = PrimitiveType("boolean"), PrimitiveType("double")
 
 
-def conjoined(values: Sequence[Value], zone: str) -> tuple[list[Any], DataType]:
-    """The data of values in their common type."""
-    kind = common_type([each.data_type for each in values])
-    return [cast_value(v, kind, zone).data for v in values], kind
-
-
-def as_text(value: Value, zone: str) -> Any:
+def as_text(value: Value, zone: str) -> Value:
     """A value as a string, as `concat` takes it."""
-    return cast_value(value, _STRING, zone).data
-
-
-def remainder(left: Any, right: Any) -> Any:
-    """`%`, with the sign of the dividend.
-
-    Raises:
-        pyarrow.ArrowInvalid: a divisor of zero, as in Spark's ANSI mode.
-    """
-    # The remainder by -1 is 0, as by 1, and the smallest integer divided by -1 overflows.
-    right = pc.if_else(pc.equal(right, -1), scalar_of(1, right.type), right)
-    return pc.subtract(left, pc.multiply(pc.divide_checked(left, right), right))
-
-
-def _pmod(values: Sequence[Value], zone: str) -> Value:
-    (left, right), kind = conjoined(values, zone)
-    _integral(kind, "pmod")
-    rest = remainder(left, right)
-    moved = remainder(pc.add_checked(rest, right), right)
-    return Value(pc.if_else(pc.less(rest, 0), moved, rest), kind)
-
-
-def _mod(values: Sequence[Value], zone: str) -> Value:
-    (left, right), kind = conjoined(values, zone)
-    _integral(kind, "mod")
-    return Value(remainder(left, right), kind)
-
-
-def _integral(kind: DataType, name: str) -> None:
-    if not isinstance(kind, PrimitiveType) or kind.name not in INTEGERS:
-        raise NotInCoreError(f"{name} of {kind}")
-
-
-def _abs(values: Sequence[Value], _: str) -> Value:
-    (value,) = values
-    if value.data_type not in _FLOATS and not isinstance(value.data_type, DecimalType):
-        _integral(value.data_type, "abs")
-    return Value(pc.abs_checked(value.data), value.data_type)
+    return cast_value(value, _STRING, zone)
 
 
 def _concat(values: Sequence[Value], zone: str) -> Value:
-    texts = [as_text(v, zone) for v in values]
-    return Value(pc.binary_join_element_wise(*texts, "", null_handling="emit_null"), _STRING)
+    def joined(*texts: Any) -> Any:
+        return pc.binary_join_element_wise(*texts, "", null_handling="emit_null")
+
+    return computed(_STRING, joined, *(as_text(each, zone) for each in values))
 
 
 def _cased(function: str) -> Callable[[Sequence[Value], str], Value]:
     """Arrow's own tables differ from Java's beyond ASCII; Python's are the same."""
 
-    def apply(values: Sequence[Value], zone: str) -> Value:
-        (value,) = values
-        text = as_text(value, zone)
+    def cased(text: Any) -> Any:
         if isinstance(text, pa.Scalar):
             plain = text.as_py()
-            return Value(scalar_of(plain and getattr(plain, function)(), pa.string()), _STRING)
+            return scalar_of(plain and getattr(plain, function)(), pa.string())
         if pc.all(pc.string_is_ascii(text), min_count=0).as_py() is False:
             changed = [each and getattr(each, function)() for each in text.to_pylist()]
-            return Value(array_of(changed, pa.string()), _STRING)
-        return Value(getattr(pc, f"ascii_{function}")(text), _STRING)
+            return array_of(changed, pa.string())
+        return getattr(pc, f"ascii_{function}")(text)
+
+    return _of_text(cased)
+
+
+def _of_text(function: Callable[[Any], Any]) -> Callable[[Sequence[Value], str], Value]:
+    def apply(values: Sequence[Value], zone: str) -> Value:
+        (value,) = values
+        return computed(_STRING, function, as_text(value, zone))
 
     return apply
 
 
 def _trimmed(function: str) -> Callable[[Sequence[Value], str], Value]:
-    def apply(values: Sequence[Value], zone: str) -> Value:
-        (value,) = values
-        return Value(getattr(pc, function)(as_text(value, zone), characters=" "), _STRING)
-
-    return apply
+    return _of_text(lambda text: getattr(pc, function)(text, characters=" "))
 
 
 def _length(values: Sequence[Value], _: str) -> Value:
     (value,) = values
     if value.data_type != _STRING:
         raise NotInCoreError(f"length of {value.data_type}")
-    return Value(pc.utf8_length(value.data), _INTEGER)
+    return computed(_INTEGER, pc.utf8_length, value)
+
+
+def _sliced(text: Value, begin: int, stop: int | None, zone: str) -> Value:
+    return computed(
+        _STRING, lambda data: pc.utf8_slice_codeunits(data, begin, stop), as_text(text, zone)
+    )
 
 
 def _substring(values: Sequence[Value], zone: str) -> Value:
-    text, start = as_text(values[0], zone), plain(values[1], int)
+    start = plain(values[1], int)
     length = plain(values[2], int) if len(values) > 2 else None
     if length is not None and length <= 0:
-        return Value(pc.utf8_slice_codeunits(text, 0, 0), _STRING)
+        return _sliced(values[0], 0, 0, zone)
     begin = start - 1 if start > 0 else start
     stop = None if length is None else begin + length
     if begin < 0 and stop is not None and stop >= 0:
         stop = None
-    return Value(pc.utf8_slice_codeunits(text, begin, stop), _STRING)
+    return _sliced(values[0], begin, stop, zone)
 
 
 def _left(values: Sequence[Value], zone: str) -> Value:
-    count = max(plain(values[1], int), 0)
-    return Value(pc.utf8_slice_codeunits(as_text(values[0], zone), 0, count), _STRING)
+    return _sliced(values[0], 0, max(plain(values[1], int), 0), zone)
 
 
 def _right(values: Sequence[Value], zone: str) -> Value:
-    text, count = as_text(values[0], zone), plain(values[1], int)
-    if count <= 0:
-        return Value(pc.utf8_slice_codeunits(text, 0, 0), _STRING)
-    return Value(pc.utf8_slice_codeunits(text, -count, None), _STRING)
+    count = plain(values[1], int)
+    return _sliced(values[0], -count, None, zone) if count > 0 else _sliced(values[0], 0, 0, zone)
 
 
 def _replace(values: Sequence[Value], zone: str) -> Value:
     text, old = as_text(values[0], zone), plain(values[1], str)
     new = plain(values[2], str) if len(values) > 2 else ""
     if not old:
-        return Value(text, _STRING)
-    return Value(pc.replace_substring(text, pattern=old, replacement=new), _STRING)
+        return text
+    return computed(
+        _STRING, lambda data: pc.replace_substring(data, pattern=old, replacement=new), text
+    )
 
 
 def _part(name: str) -> Callable[[Sequence[Value], str], Value]:
@@ -178,15 +145,17 @@ def _part(name: str) -> Callable[[Sequence[Value], str], Value]:
 
 
 def _date_diff(values: Sequence[Value], zone: str) -> Value:
-    end, start = (pc.cast(cast_value(v, _DATE, zone).data, pa.int32()) for v in values)
-    return Value(pc.subtract_checked(end, start), _INTEGER)
+    end, start = (days_of(each, zone) for each in values)
+    return computed(_INTEGER, pc.subtract_checked, end, start)
 
 
 def _is_nan(values: Sequence[Value], zone: str) -> Value:
     """Null is not NaN, as in Spark."""
     (value,) = values
-    data = value.data if value.data_type in _FLOATS else cast_value(value, _DOUBLE, zone).data
-    return Value(pc.fill_null(pc.is_nan(data), False), _BOOLEAN)
+    number = value if value.data_type in FLOATS else cast_value(value, _DOUBLE, zone)
+    return computed(
+        _BOOLEAN, lambda data: pc.fill_null(pc.is_nan(data), False), number, nullable=False
+    )
 
 
 def _casting(name: str) -> Callable[[Sequence[Value], str], Value]:
@@ -212,7 +181,7 @@ _CASTS = {
 }
 GROUPS: dict[str, dict[str, Callable[[Sequence[Value], str], Value]]] = {
     "numbers": {
-        "abs": _abs,
+        "abs": absolute,
         "bin": binary_digits,
         "bround": rounded(ROUND_HALF_EVEN),
         "cbrt": cube_root,
@@ -220,12 +189,12 @@ GROUPS: dict[str, dict[str, Callable[[Sequence[Value], str], Value]]] = {
         "ceiling": stepped(ROUND_CEILING),
         "factorial": factorial,
         "floor": stepped(ROUND_FLOOR),
-        "greatest": lambda v, zone: greatest(*conjoined(v, zone)),
+        "greatest": extreme(">"),
         "isnan": _is_nan,
-        "least": lambda v, zone: least(*conjoined(v, zone)),
-        "mod": _mod,
+        "least": extreme("<"),
+        "mod": modulo,
         "negative": negative,
-        "pmod": _pmod,
+        "pmod": positive_modulo,
         "round": rounded(ROUND_HALF_UP),
         "sign": sign,
         "signum": sign,
@@ -270,6 +239,6 @@ GROUPS: dict[str, dict[str, Callable[[Sequence[Value], str], Value]]] = {
     "any values": HASHES,
     "casts": {sql: _casting(name) for sql, name in _CASTS.items()},
 }
-"""By what they are about: name in lower case -> what computes the result from arguments and zone.
-"""
+"""By what they are about: name in lower case -> the rule that gives the result of arguments and
+zone: its type and whether it may be null, and what computes it from their data."""
 FUNCTIONS = {name: function for group in GROUPS.values() for name, function in group.items()}

@@ -17,13 +17,15 @@ from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.compute import pc
 from lakelog.core.expressions.coerce import NotInCoreError
-from lakelog.core.expressions.values.by_rows import as_columns
-from lakelog.core.expressions.values.casts import Value
+from lakelog.core.expressions.values.by_rows import by_columns
 from lakelog.core.expressions.values.collections import elements_at
+from lakelog.core.expressions.values.value import computed
 from lakelog.core.schema import ArrayType, DataType, DecimalType, PrimitiveType, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from lakelog.core.expressions.values.value import Value
 
 _SEED: Final = 42
 _LONG_DIGITS: Final = 18
@@ -31,6 +33,9 @@ _LONG_DIGITS: Final = 18
 _EXACT: Final = Context(prec=100)
 _INTEGERS: Final = ("boolean", "byte", "short", "integer", "date")
 _LONGS: Final = ("long", "timestamp", "timestamp_ntz")
+_HASHED: Final = tuple(
+    map(PrimitiveType, (*_INTEGERS, *_LONGS, "float", "double", "string", "binary", "void"))
+)
 
 
 class _Column:
@@ -82,15 +87,29 @@ class _Hash(NamedTuple):
 
 def _hashed(how: _Hash) -> Callable[[Sequence[Value], str], Value]:
     def apply(values: Sequence[Value], _: str) -> Value:
-        columns = as_columns(values)
-        seeds = pa.repeat(scalar_of(_SEED, how.bits), len(columns[0]))
-        for column, value in zip(columns, values, strict=True):
-            seeds = _hashes(how, column, value.data_type, seeds)
-        found = seeds.view(to_arrow_type(how.result))
-        is_one = all(isinstance(each.data, pa.Scalar) for each in values)
-        return Value(found[0] if is_one else found, how.result)
+        kinds = [each.data_type for each in values]
+        for kind in kinds:
+            _refuse_others(kind)
+
+        def compute(*columns: Any) -> Any:
+            seeds = pa.repeat(scalar_of(_SEED, how.bits), len(columns[0]))
+            for column, kind in zip(columns, kinds, strict=True):
+                seeds = _hashes(how, column, kind, seeds)
+            return seeds.view(to_arrow_type(how.result))
+
+        return computed(how.result, by_columns(compute), *values, nullable=False)
 
     return apply
+
+
+def _refuse_others(kind: DataType) -> None:
+    if isinstance(kind, StructType):
+        for field in kind:
+            _refuse_others(field.data_type)
+    elif isinstance(kind, ArrayType):
+        _refuse_others(kind.element_type)
+    elif not isinstance(kind, DecimalType) and kind not in _HASHED:
+        raise NotInCoreError(f"the hash of {kind}")
 
 
 def _hashes(how: _Hash, data: Any, kind: DataType, seeds: Any) -> Any:
@@ -118,10 +137,8 @@ def _hashes(how: _Hash, data: Any, kind: DataType, seeds: Any) -> Any:
         found = how.of_integer(_Column(_bits(data, name, pa.int32(), pa.uint32())), _Column(seeds))
     elif name in _LONGS or name == "double":
         found = how.of_long(_Column(_bits(data, name, pa.int64(), pa.uint64())), _Column(seeds))
-    elif isinstance(kind, DecimalType):
-        found = how.of_long(_Column(_unscaled(data)), _Column(seeds))
     else:
-        raise NotInCoreError(f"the hash of {kind}")
+        found = how.of_long(_Column(_unscaled(data)), _Column(seeds))
     return pc.coalesce(found.data, seeds)
 
 

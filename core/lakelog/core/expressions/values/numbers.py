@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lakelog.core.arrays import scalar_of
 from lakelog.core.arrow.comparing import compare
 from lakelog.core.compute import pc
-from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError
+from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError, has_order
 from lakelog.core.expressions.values.by_rows import by_rows, plain
-from lakelog.core.expressions.values.casts import Value, cast_value
+from lakelog.core.expressions.values.casts import cast_value, conjoined
 from lakelog.core.expressions.values.decimals import exactly, rounded_type
+from lakelog.core.expressions.values.value import computed
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType
+from lakelog.core.schema.types import DAY_TIME, YEAR_MONTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from lakelog.core.expressions.values.value import Value
 
 _MOST_SCALE = 38
 _WIDE = Context(prec=400)
@@ -27,7 +32,7 @@ _WIDE = Context(prec=400)
 _ALL_BITS = (1 << 64) - 1
 _MOST_FACTORIAL = 20
 _LONG, _DOUBLE = PrimitiveType("long"), PrimitiveType("double")
-_FLOATS = (PrimitiveType("float"), _DOUBLE)
+FLOATS = (PrimitiveType("float"), _DOUBLE)
 
 
 def rounded(mode: str) -> Callable[[Sequence[Value], str], Value]:
@@ -59,11 +64,11 @@ def stepped(mode: str) -> Callable[[Sequence[Value], str], Value]:
                 return value
             kind = rounded_type(kind, 0)
             return exactly(lambda number: number.to_integral_value(mode), kind, value)
-        if value.data_type in _FLOATS:
+        if value.data_type in FLOATS:
             function = pc.ceil if mode == ROUND_CEILING else pc.floor
-            return Value(pc.cast(function(value.data), pa.int64()), _LONG)
+            return computed(_LONG, lambda data: pc.cast(function(data), pa.int64()), value)
         _integral(value.data_type, "ceil" if mode == ROUND_CEILING else "floor")
-        return Value(pc.cast(value.data, pa.int64()), _LONG)
+        return computed(_LONG, lambda data: pc.cast(data, pa.int64()), value)
 
     return apply
 
@@ -96,43 +101,88 @@ def _integral(kind: DataType, name: str) -> None:
         raise NotInCoreError(f"{name} of {kind}")
 
 
-def greatest(values: Sequence[Any], kind: DataType) -> Value:
-    """The greatest of values of one type; nulls are passed over, and NaN is above all."""
-    return _extreme(values, kind, ">")
+def extreme(op: str) -> Callable[[Sequence[Value], str], Value]:
+    """`greatest` or `least`: nulls are passed over, and NaN is above all.
 
+    Args:
+        op: by which one value is better than another.
+    """
 
-def least(values: Sequence[Any], kind: DataType) -> Value:
-    """The least of values of one type; nulls are passed over."""
-    return _extreme(values, kind, "<")
+    def apply(values: Sequence[Value], zone: str) -> Value:
+        values, kind = conjoined(values, zone)
+        if not has_order(kind) or len(values) < 2:
+            raise NotInCoreError(f"the greatest or least of {kind}")
+        nans = kind in FLOATS
 
+        def best_of(best: Any, *others: Any) -> Any:
+            for each in others:
+                better = compare(op, each, best, nans=nans, b_nan=None)
+                best = pc.if_else(pc.fill_null(better, False), each, pc.coalesce(best, each))
+            return best
 
-def _extreme(values: Sequence[Any], kind: DataType, op: str) -> Value:
-    if not isinstance(kind, PrimitiveType | DecimalType) or len(values) < 2:
-        raise NotInCoreError(f"the greatest or least of {kind}")
-    best = values[0]
-    for each in values[1:]:
-        better = compare(op, each, best, nans=kind in _FLOATS, b_nan=None)
-        best = pc.if_else(pc.fill_null(better, False), each, pc.coalesce(best, each))
-    return Value(best, kind)
+        return computed(kind, best_of, *values, nullable=all(each.nullable for each in values))
+
+    return apply
 
 
 def sign(values: Sequence[Value], zone: str) -> Value:
     """`sign` and `signum`: -1.0, 0.0 or 1.0."""
     (value,) = values
-    data = cast_value(value, _DOUBLE, zone).data
     return by_rows(
         lambda x: x if math.isnan(x) or not x else math.copysign(1.0, x),
         _DOUBLE,
-        Value(data, _DOUBLE),
+        cast_value(value, _DOUBLE, zone),
     )
+
+
+def remainder(left: Any, right: Any) -> Any:
+    """`%`, with the sign of the dividend.
+
+    Raises:
+        pyarrow.ArrowInvalid: a divisor of zero, as in Spark's ANSI mode.
+    """
+    # The remainder by -1 is 0, as by 1, and the smallest integer divided by -1 overflows.
+    right = pc.if_else(pc.equal(right, -1), scalar_of(1, right.type), right)
+    return pc.subtract(left, pc.multiply(pc.divide_checked(left, right), right))
+
+
+def modulo(values: Sequence[Value], zone: str) -> Value:
+    """`mod`, of integers alone."""
+    (left, right), kind = conjoined(values, zone)
+    _integral(kind, "mod")
+    return computed(kind, remainder, left, right)
+
+
+def positive_modulo(values: Sequence[Value], zone: str) -> Value:
+    """`pmod`, of integers alone: never negative for a positive divisor."""
+    (left, right), kind = conjoined(values, zone)
+    _integral(kind, "pmod")
+
+    def positive(left: Any, right: Any) -> Any:
+        rest = remainder(left, right)
+        moved = remainder(pc.add_checked(rest, right), right)
+        return pc.if_else(pc.less(rest, 0), moved, rest)
+
+    return computed(kind, positive, left, right)
+
+
+def absolute(values: Sequence[Value], _: str) -> Value:
+    """`abs`."""
+    (value,) = values
+    if value.data_type not in FLOATS and not isinstance(value.data_type, DecimalType):
+        _integral(value.data_type, "abs")
+    return computed(value.data_type, pc.abs_checked, value)
 
 
 def negative(values: Sequence[Value], _: str) -> Value:
     """`-x`."""
     (value,) = values
-    if value.data_type == PrimitiveType("void"):
+    kind = value.data_type
+    if kind == PrimitiveType("void"):
         return value
-    return Value(pc.negate_checked(value.data), value.data_type)
+    if kind not in (*FLOATS, DAY_TIME, YEAR_MONTH) and not isinstance(kind, DecimalType):
+        _integral(kind, "negative")
+    return computed(value.data_type, pc.negate_checked, value)
 
 
 def binary_digits(values: Sequence[Value], _: str) -> Value:
@@ -150,13 +200,14 @@ def factorial(values: Sequence[Value], zone: str) -> Value:
         lambda number: math.factorial(number) if 0 <= number <= _MOST_FACTORIAL else None,
         _LONG,
         cast_value(value, PrimitiveType("integer"), zone),
+        nullable=True,
     )
 
 
 def square_root(values: Sequence[Value], zone: str) -> Value:
     """`sqrt`: of a negative number it is NaN."""
     (value,) = values
-    return Value(pc.sqrt(cast_value(value, _DOUBLE, zone).data), _DOUBLE)
+    return computed(_DOUBLE, pc.sqrt, cast_value(value, _DOUBLE, zone))
 
 
 def cube_root(values: Sequence[Value], zone: str) -> Value:

@@ -14,11 +14,13 @@ import pyarrow as pa
 
 from lakelog.core.expressions.coerce import NotInCoreError
 from lakelog.core.expressions.values.by_rows import by_rows, plain
-from lakelog.core.expressions.values.casts import Value, cast_value
+from lakelog.core.expressions.values.casts import cast_value
 from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from lakelog.core.expressions.values.value import Value
 
 _STRING, _BINARY = PrimitiveType("string"), PrimitiveType("binary")
 _INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
@@ -109,8 +111,8 @@ def _concat_ws(values: Sequence[Value], zone: str) -> Value:
             return None
         return separator.join(part for part in parts if part is not None)
 
-    texts = (cast_value(each, _STRING, zone) for each in values)
-    return by_rows(joined, _STRING, *texts, nulls=True)
+    texts = [cast_value(each, _STRING, zone) for each in values]
+    return by_rows(joined, _STRING, *texts, nulls=True, nullable=texts[0].nullable)
 
 
 def _pattern(value: Value) -> re.Pattern[str]:
@@ -132,7 +134,7 @@ def _searched(pattern: re.Pattern[str], text: str) -> str:
 def matches(values: Sequence[Value], zone: str) -> Value:
     """`rlike`: whether a regular expression is found in a text."""
     text, pattern = values
-    if isinstance(pattern.data, pa.Scalar) and not pattern.data.is_valid:
+    if pattern.constant and not pattern.of(None).is_valid:
         return by_rows(lambda *_: None, _BOOLEAN, cast_value(text, _STRING, zone), pattern)
     wanted = _pattern(pattern)
     return by_rows(

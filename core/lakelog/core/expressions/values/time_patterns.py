@@ -12,14 +12,18 @@ from lakelog.core.arrays import scalar_of
 from lakelog.core.compute import pc
 from lakelog.core.expressions.coerce import NotInCoreError
 from lakelog.core.expressions.values.by_rows import by_rows, plain
-from lakelog.core.expressions.values.casts import Value, cast_value, instants
+from lakelog.core.expressions.values.casts import cast_value
 from lakelog.core.expressions.values.times import PARTS, wall_clock
+from lakelog.core.expressions.values.value import computed
 from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from lakelog.core.expressions.values.value import Value
+
 _LONG, _STRING = PrimitiveType("long"), PrimitiveType("string")
+_NTZ: Final = PrimitiveType("timestamp_ntz")
 _FIELDS: Final = {
     "yyyy": ("year", 4),
     "MM": ("month", 2),
@@ -61,30 +65,40 @@ def _unknown(letters: str, pattern: str) -> NotInCoreError:
 def _date_format(values: Sequence[Value], zone: str) -> Value:
     """`date_format(value, pattern)`, for patterns of digits and fixed text."""
     value, pattern = values[0], plain(values[1], str)
-    clock = wall_clock(value, zone)
     pieces = [
-        _field_text(letters, clock, pattern) if letters else scalar_of(text, pa.string())
-        for letters, text in _pieces(pattern)
+        _field_text(letters, pattern) if letters else text for letters, text in _pieces(pattern)
     ]
     if not pieces:
         raise NotInCoreError("an empty date pattern")
-    # A pattern without any field is still null where the date is null.
-    valid = pc.if_else(pc.is_valid(clock), scalar_of("", pa.string()), scalar_of(None, pa.string()))
-    joined = pc.binary_join_element_wise(valid, *pieces, "", null_handling="emit_null")
-    return Value(joined, _STRING)
+
+    def formatted(clock: Any) -> Any:
+        # A pattern without any field is still null where the date is null.
+        valid = pc.if_else(pc.is_valid(clock), _text_of(""), scalar_of(None, pa.string()))
+        found = (_text_of(each) if isinstance(each, str) else each(clock) for each in pieces)
+        return pc.binary_join_element_wise(valid, *found, "", null_handling="emit_null")
+
+    return computed(_STRING, formatted, wall_clock(value, zone))
 
 
-def _field_text(letters: str, clock: Any, pattern: str) -> Any:
+def _text_of(text: str) -> Any:
+    return scalar_of(text, pa.string())
+
+
+def _field_text(letters: str, pattern: str) -> Callable[[Any], Any]:
     if letters not in _FIELDS:
         raise _unknown(letters, pattern)
     name, width = _FIELDS[letters]
-    numbers = PARTS[name](clock)
-    if name == "year":
-        inside = pc.and_(pc.greater_equal(numbers, 1), pc.less_equal(numbers, 9999))
-        if pc.all(inside, min_count=0).as_py() is False:
-            raise NotInCoreError("the string of a date beyond the years 1 to 9999")
-    text = pc.cast(numbers, pa.string())
-    return pc.utf8_lpad(text, width=width, padding="0") if width else text
+
+    def text(clock: Any) -> Any:
+        numbers = PARTS[name](clock)
+        if name == "year":
+            inside = pc.and_(pc.greater_equal(numbers, 1), pc.less_equal(numbers, 9999))
+            if pc.all(inside, min_count=0).as_py() is False:
+                raise NotInCoreError("the string of a date beyond the years 1 to 9999")
+        found = pc.cast(numbers, pa.string())
+        return pc.utf8_lpad(found, width=width, padding="0") if width else found
+
+    return text
 
 
 class _Field(NamedTuple):
@@ -164,9 +178,8 @@ def _read(target: str) -> Callable[[Sequence[Value], str], Value]:
         if value.data_type != _STRING:
             raise NotInCoreError(f"{value.data_type} by a date pattern")
         micros = by_rows(_reader(plain(pattern, str)), _LONG, value)
-        clock = pc.cast(micros.data, pa.timestamp("us"))
-        moment = Value(instants(clock, zone), PrimitiveType("timestamp"))
-        return cast_value(moment, kind, zone)
+        clock = computed(_NTZ, lambda data: pc.cast(data, pa.timestamp("us")), micros)
+        return cast_value(cast_value(clock, PrimitiveType("timestamp"), zone), kind, zone)
 
     return apply
 

@@ -13,11 +13,20 @@ from lakelog.core.arrays import scalar_of
 from lakelog.core.compute import pc
 from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError
 from lakelog.core.expressions.values.by_rows import by_rows, plain
-from lakelog.core.expressions.values.casts import Value, cast_value, in_reach, instants, localized
+from lakelog.core.expressions.values.casts import (
+    cast_value,
+    check_zone,
+    in_reach,
+    instants,
+    localized,
+)
+from lakelog.core.expressions.values.value import computed, known
 from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from lakelog.core.expressions.values.value import Value
 
 _DATE, _TIMESTAMP = PrimitiveType("date"), PrimitiveType("timestamp")
 _NTZ, _DOUBLE = PrimitiveType("timestamp_ntz"), PrimitiveType("double")
@@ -64,8 +73,12 @@ _CLOCK_UNITS = {each: each for each in ("hour", "minute", "second", "millisecond
 
 def part_of(name: str, value: Value, zone: str) -> Value:
     """`year(…)` and the like; the session's zone says which day a timestamp is in."""
-    found = PARTS[name](wall_clock(value, zone))
-    return Value(pc.cast(found, pa.int32()), _INTEGER)
+    return _numbered(name, wall_clock(value, zone))
+
+
+def _numbered(name: str, clock: Value) -> Value:
+    part = PARTS[name]
+    return computed(_INTEGER, lambda data: pc.cast(part(data), pa.int32()), clock)
 
 
 def extracted(field: str, value: Value, zone: str) -> Value:
@@ -78,46 +91,65 @@ def extracted(field: str, value: Value, zone: str) -> Value:
 
 def trunc(value: Value, unit: str, zone: str) -> Value:
     """`trunc(date, unit)`: the first day of the year, quarter, month or week; null of others."""
-    day = in_reach(cast_value(value, _DATE, zone).data)
-    known = _UNITS.get(unit.lower())
-    if known is None:
-        return Value(scalar_of(None, pa.date32()), _DATE)
-    return Value(pc.cast(pc.floor_temporal(day, unit=known), pa.date32()), _DATE)
+    whole = _UNITS.get(unit.lower())
+
+    def first(data: Any) -> Any:
+        day = in_reach(data)
+        if whole is None:
+            return scalar_of(None, pa.date32())
+        return pc.cast(pc.floor_temporal(day, unit=whole), pa.date32())
+
+    day = cast_value(value, _DATE, zone)
+    return computed(_DATE, first, day, nullable=True if whole is None else None)
 
 
 def date_trunc(unit: str, value: Value, zone: str) -> Value:
     """`date_trunc(unit, timestamp)`: by the wall clock of the session's zone."""
-    moment = cast_value(value, _TIMESTAMP, zone).data
-    clock = localized(moment, zone)
     unit = unit.lower()
-    if unit in _CLOCK_UNITS:
-        # The offset at that very moment, so that an hour that occurs twice is not ambiguous.
-        passed = pc.subtract(clock, pc.floor_temporal(clock, unit=_CLOCK_UNITS[unit]))
-        return Value(pc.subtract(moment, passed), _TIMESTAMP)
-    known = (_UNITS | _DAY_UNITS).get(unit)
-    if known is None:
-        return Value(scalar_of(None, moment.type), _TIMESTAMP)
-    midnight = pc.floor_temporal(clock, unit=known)
-    start = instants(midnight, zone)
-    return Value(pc.cast(start, moment.type), _TIMESTAMP)
+    whole = (_UNITS | _DAY_UNITS).get(unit)
+
+    def start(moment: Any) -> Any:
+        clock = localized(moment, zone)
+        if unit in _CLOCK_UNITS:
+            # The offset at that very moment, so that an hour that occurs twice is not ambiguous.
+            passed = pc.subtract(clock, pc.floor_temporal(clock, unit=_CLOCK_UNITS[unit]))
+            return pc.subtract(moment, passed)
+        if whole is None:
+            return scalar_of(None, moment.type)
+        return pc.cast(instants(pc.floor_temporal(clock, unit=whole), zone), moment.type)
+
+    check_zone(zone)
+    is_known = whole is not None or unit in _CLOCK_UNITS
+    moment = cast_value(value, _TIMESTAMP, zone)
+    return computed(_TIMESTAMP, start, moment, nullable=None if is_known else True)
 
 
 def day_shift(value: Value, days: Value, zone: str, sign: int = 1) -> Value:
     """`date_add(value, days)`, or `date_sub` with the sign -1."""
-    start = pc.cast(cast_value(value, _DATE, zone).data, pa.int32())
-    count = cast_value(days, _INTEGER, zone).data
-    moved = (pc.add_checked if sign > 0 else pc.subtract_checked)(start, count)
-    return Value(pc.cast(moved, pa.date32()), _DATE)
+    move = pc.add_checked if sign > 0 else pc.subtract_checked
+    count = cast_value(days, _INTEGER, zone)
+    return _days(computed(_INTEGER, move, days_of(value, zone), count))
 
 
-def wall_clock(value: Value, zone: str) -> Any:
+def days_of(value: Value, zone: str) -> Value:
+    """The days from 1970 to a date."""
+    day = cast_value(value, _DATE, zone)
+    return computed(_INTEGER, lambda data: pc.cast(data, pa.int32()), day)
+
+
+def _days(numbers: Value) -> Value:
+    return computed(_DATE, lambda data: pc.cast(data, pa.date32()), numbers)
+
+
+def wall_clock(value: Value, zone: str) -> Value:
     """Timestamps without zone, whatever kind of date or time was given."""
     if value.data_type == _TIMESTAMP:
-        return localized(value.data, zone)
+        check_zone(zone)
+        return computed(_NTZ, lambda data: localized(data, zone), value)
     if value.data_type == _DATE:
-        return pc.cast(in_reach(value.data), pa.timestamp("us"))
-    if value.data_type == PrimitiveType("timestamp_ntz"):
-        return in_reach(value.data)
+        return computed(_NTZ, lambda data: pc.cast(in_reach(data), pa.timestamp("us")), value)
+    if value.data_type == _NTZ:
+        return computed(_NTZ, in_reach, value)
     raise NotInCoreError(f"a date or time from {value.data_type}")
 
 
@@ -144,30 +176,37 @@ def later(value: Value, count: int, unit: str, zone: str) -> Value:
     """
     if value.data_type == _DATE:
         if unit == "DAY":
-            return day_shift(value, Value(scalar_of(count, pa.int32()), _INTEGER), zone)
+            return day_shift(value, _count_of(count), zone)
         if unit in _MONTHS:
-            months = Value(scalar_of(count * _MONTHS[unit], pa.int32()), _INTEGER)
-            return _months_later([value, months], zone)
+            return _months_later([value, _count_of(count * _MONTHS[unit])], zone)
     elif value.data_type == _TIMESTAMP and unit in _MICROS:
         # Spark, too, moves the clock by the whole days, and the instant by the rest.
         micros = abs(count) * _MICROS[unit]
         days, rest = (each if count > 0 else -each for each in divmod(micros, _DAY_MICROS))
         start = later(value, days, "DAY", zone) if days else value
-        return Value(_micros_later(start.data, rest), _TIMESTAMP)
+        return computed(_TIMESTAMP, lambda moment: _micros_later(moment, rest), start)
     elif value.data_type == _TIMESTAMP and unit in (_DAYS | _MONTHS):
-        clock = localized(value.data, zone)
+        clock = wall_clock(value, zone)
         if unit in _DAYS:
-            moved = _micros_later(clock, count * _DAYS[unit] * _DAY_MICROS)
+            micros = count * _DAYS[unit] * _DAY_MICROS
+            moved = computed(_NTZ, lambda data: _micros_later(data, micros), clock)
         else:
             moved = _clock_months_later(clock, count * _MONTHS[unit])
-        # Of an hour that occurs twice the one with the offset that the start had.
-        passed = pc.cast(pc.subtract(moved, clock), pa.int64())
-        same = pc.cast(
-            pc.add_checked(pc.cast(value.data, pa.int64()), passed), pa.timestamp("us", "UTC")
-        )
-        fits = pc.equal(localized(same, zone), moved)
-        return Value(pc.if_else(fits, same, instants(moved, zone)), _TIMESTAMP)
+
+        def at(start: Any, clock: Any, moved: Any) -> Any:
+            # Of an hour that occurs twice the one with the offset that the start had.
+            passed = pc.cast(pc.subtract(moved, clock), pa.int64())
+            same = pc.add_checked(pc.cast(start, pa.int64()), passed)
+            same = pc.cast(same, pa.timestamp("us", "UTC"))
+            fits = pc.equal(localized(same, zone), moved)
+            return pc.if_else(fits, same, instants(moved, zone))
+
+        return computed(_TIMESTAMP, at, value, clock, moved)
     raise NotInCoreError(f"{value.data_type} and an interval in {unit}s")
+
+
+def _count_of(number: int) -> Value:
+    return known(scalar_of(number, pa.int32()), _INTEGER)
 
 
 def _micros_later(times: Any, micros: int) -> Any:
@@ -175,19 +214,21 @@ def _micros_later(times: Any, micros: int) -> Any:
     return pc.cast(count, times.type)
 
 
-def _clock_months_later(clock: Any, months: int) -> Any:
-    midnight = pc.floor_temporal(in_reach(clock), unit="day")
-    day = Value(pc.cast(midnight, pa.date32()), _DATE)
-    count = Value(scalar_of(months, pa.int32()), _INTEGER)
-    moved = pc.cast(_months_later([day, count], "UTC").data, pa.timestamp("us"))
-    of_day = pc.cast(pc.subtract(clock, midnight), pa.int64())
-    return pc.cast(pc.add(pc.cast(moved, pa.int64()), of_day), pa.timestamp("us"))
+def _clock_months_later(clock: Value, months: int) -> Value:
+    day = cast_value(clock, _DATE, "UTC")
+    moved = _months_later([day, _count_of(months)], "UTC")
+
+    def at(moved: Any, clock: Any) -> Any:
+        of_day = pc.subtract(clock, pc.floor_temporal(in_reach(clock), unit="day"))
+        start = pc.cast(pc.cast(moved, pa.timestamp("us")), pa.int64())
+        return pc.cast(pc.add(start, pc.cast(of_day, pa.int64())), pa.timestamp("us"))
+
+    return computed(_NTZ, at, moved, clock)
 
 
 def _day_parts(value: Value, zone: str) -> list[Value]:
-    day = in_reach(cast_value(value, _DATE, zone).data)
-    found = (pc.cast(PARTS[name](day), pa.int32()) for name in ("year", "month", "day"))
-    return [Value(each, _INTEGER) for each in found]
+    day = computed(_DATE, in_reach, cast_value(value, _DATE, zone))
+    return [_numbered(name, day) for name in ("year", "month", "day")]
 
 
 def _day_number(year: int, month: int, day: int) -> int:
@@ -195,11 +236,6 @@ def _day_number(year: int, month: int, day: int) -> int:
         return date(year, month, day).toordinal() - _EPOCH
     except ValueError:
         raise NotInCoreError("a day beyond the years 1 to 9999") from None
-
-
-def _days(function: Callable[..., int], *values: Value) -> Value:
-    found = by_rows(function, _INTEGER, *values)
-    return Value(pc.cast(found.data, pa.date32()), _DATE)
 
 
 def _months_later(values: Sequence[Value], zone: str) -> Value:
@@ -211,7 +247,8 @@ def _months_later(values: Sequence[Value], zone: str) -> Value:
             raise NotInCoreError("a day beyond the years 1 to 9999")
         return _day_number(there, month + 1, min(day, calendar.monthrange(there, month + 1)[1]))
 
-    return _days(moved, *_day_parts(values[0], zone), cast_value(values[1], _INTEGER, zone))
+    count = cast_value(values[1], _INTEGER, zone)
+    return _days(by_rows(moved, _INTEGER, *_day_parts(values[0], zone), count))
 
 
 def _last_day(values: Sequence[Value], zone: str) -> Value:
@@ -221,7 +258,7 @@ def _last_day(values: Sequence[Value], zone: str) -> Value:
         _day_number(year, month, 1)
         return _day_number(year, month, calendar.monthrange(year, month)[1])
 
-    return _days(last, *_day_parts(value, zone))
+    return _days(by_rows(last, _INTEGER, *_day_parts(value, zone)))
 
 
 def _next_day(values: Sequence[Value], zone: str) -> Value:
@@ -229,9 +266,10 @@ def _next_day(values: Sequence[Value], zone: str) -> Value:
     wanted = next((n for n, names in enumerate(_WEEK) if name in names), None)
     if wanted is None:
         raise NotInCoreError(f"the day of the week {name!r}")
-    days = Value(pc.cast(cast_value(value, _DATE, zone).data, pa.int32()), _INTEGER)
     # The first of January 1970 was a Thursday.
-    return _days(lambda day: day + 1 + (wanted - 4 - day) % 7, days)
+    return _days(
+        by_rows(lambda day: day + 1 + (wanted - 4 - day) % 7, _INTEGER, days_of(value, zone))
+    )
 
 
 _WEEK = tuple(
@@ -249,20 +287,23 @@ def _made_day(values: Sequence[Value], zone: str) -> Value:
         return _day_number(year, month, day)
 
     year, month, day = (cast_value(each, _INTEGER, zone) for each in values)
-    return _days(made, year, month, day)
+    return _days(by_rows(made, _INTEGER, year, month, day))
 
 
 def _months_between(values: Sequence[Value], zone: str) -> Value:
     if len(values) > 2:
         raise NotInCoreError("months_between without rounding")
-    parts: list[Value] = []
-    for each in values:
-        moment = cast_value(each, _TIMESTAMP, zone).data
-        clock = localized(moment, zone)
-        parts += _day_parts(Value(clock, _NTZ), zone)
+    first, second = values
+
+    def seconds(moment: Any, clock: Any) -> Any:
         passed = pc.subtract(moment, instants(pc.floor_temporal(clock, unit="day"), zone))
-        seconds = pc.divide(pc.cast(passed, pa.int64()), scalar_of(1_000_000, pa.int64()))
-        parts.append(Value(seconds, _LONG))
+        return pc.divide(pc.cast(passed, pa.int64()), scalar_of(1_000_000, pa.int64()))
+
+    parts: list[Value] = []
+    for each in (first, second):
+        moment = cast_value(each, _TIMESTAMP, zone)
+        clock = wall_clock(moment, zone)
+        parts += [*_day_parts(clock, zone), computed(_LONG, seconds, moment, clock)]
 
     def between(y1: int, m1: int, d1: int, s1: int, y2: int, m2: int, d2: int, s2: int) -> float:
         months = (y1 - y2) * 12 + m1 - m2
@@ -282,16 +323,20 @@ def _month_length(year: int, month: int) -> int:
 
 def _counted(value: Value, zone: str, unit: int) -> Value:
     """Whole units since 1970, rounded down."""
-    micros = pc.cast(cast_value(value, _TIMESTAMP, zone).data, pa.int64())
-    return by_rows(lambda count: count // unit, _LONG, Value(micros, _LONG))
+    moment = cast_value(value, _TIMESTAMP, zone)
+    micros = computed(_LONG, lambda data: pc.cast(data, pa.int64()), moment)
+    return by_rows(lambda count: count // unit, _LONG, micros)
 
 
 def _moment(value: Value, zone: str, unit: int) -> Value:
     if value.data_type not in tuple(map(PrimitiveType, INTEGERS)):
         raise NotInCoreError(f"a time from {value.data_type}")
-    count = cast_value(value, _LONG, zone).data
-    micros = pc.multiply_checked(count, scalar_of(unit, pa.int64()))
-    return Value(pc.cast(micros, pa.timestamp("us", "UTC")), _TIMESTAMP)
+
+    def at(count: Any) -> Any:
+        micros = pc.multiply_checked(count, scalar_of(unit, pa.int64()))
+        return pc.cast(micros, pa.timestamp("us", "UTC"))
+
+    return computed(_TIMESTAMP, at, cast_value(value, _LONG, zone))
 
 
 def _units(function: Callable[[Value, str, int], Value], unit: int) -> Any:
@@ -304,12 +349,12 @@ def _units(function: Callable[[Value, str, int], Value], unit: int) -> Any:
 
 def _day_count(values: Sequence[Value], zone: str) -> Value:
     (value,) = values
-    return Value(pc.cast(cast_value(value, _DATE, zone).data, pa.int32()), _INTEGER)
+    return days_of(value, zone)
 
 
 def _day_at(values: Sequence[Value], zone: str) -> Value:
     (value,) = values
-    return Value(pc.cast(cast_value(value, _INTEGER, zone).data, pa.date32()), _DATE)
+    return _days(cast_value(value, _INTEGER, zone))
 
 
 TIMES: dict[str, Any] = {

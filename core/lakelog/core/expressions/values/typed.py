@@ -1,4 +1,4 @@
-"""One walk over a tree, for one batch of rows."""
+"""One walk over a tree: of each node the type, whether it may be null, and what computes it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import functools
 from datetime import UTC, datetime
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from lakelog.core.expressions.coerce import (
     as_decimal,
     common_type,
     compared_type,
+    has_order,
 )
 from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import (
@@ -39,25 +41,24 @@ from lakelog.core.expressions.tree import (
     Negative,
     Not,
     NullTest,
+    Opaque,
     Or,
     TruthTest,
     walk,
 )
-from lakelog.core.expressions.values.casts import Value, cast_value, try_cast_value
+from lakelog.core.expressions.values.casts import cast_value, conjoined, try_cast_value
 from lakelog.core.expressions.values.char_texts import filled_up
 from lakelog.core.expressions.values.decimals import arithmetic
-from lakelog.core.expressions.values.functions import (
-    FUNCTIONS,
-    conjoined,
-    remainder,
-)
+from lakelog.core.expressions.values.functions import FUNCTIONS
+from lakelog.core.expressions.values.numbers import remainder
 from lakelog.core.expressions.values.times import day_shift, later
+from lakelog.core.expressions.values.value import Value, computed, known, made_of
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType, StructType
 from lakelog.core.schema.char_varchar import limit_of
 from lakelog.core.schema.column_paths import find_column, unknown_column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _BOOLEAN, _DATE = PrimitiveType("boolean"), PrimitiveType("date")
 _LONG, _VOID = PrimitiveType("long"), PrimitiveType("void")
@@ -77,52 +78,49 @@ def is_now(name: str) -> bool:
     return name.lower() in (*NOW, *TODAY)
 
 
-class Evaluator:
-    """Gives the value of each node, for all rows of a batch."""
+def typed(
+    root: Expression, schema: StructType, *, session_tz: str, now_ms: int | None, sql: str = ""
+) -> Value:
+    """What a tree is over a schema, by Spark's rules.
 
-    def __init__(
-        self,
-        sql: str,
-        batch: pa.RecordBatch | None,
-        schema: StructType,
-        zone: str,
-        now_ms: int | None,
-    ) -> None:
-        """Evaluate over rows.
+    Args:
+        root: the tree.
+        schema: of the rows.
+        session_tz: the time zone in which timestamps have dates.
+        now_ms: what `current_timestamp()` gives; `None` refuses functions of the current time.
+        sql: of the whole expression, for messages.
 
-        Args:
-            sql: of the whole expression, for messages.
-            batch: the rows; `None` where the types alone are asked for.
-            schema: of the rows.
-            zone: the session's.
-            now_ms: what `current_timestamp()` gives.
-        """
+    Raises:
+        InvalidPredicateError: an unknown column.
+        NotInCoreError: a part that only Spark evaluates. The data may be refused so, too.
+    """
+    return _Typer(schema, session_tz, now_ms, sql).value(root)
+
+
+class _Typer:
+    def __init__(self, schema: StructType, zone: str, now_ms: int | None, sql: str) -> None:
         self._sql = sql
-        self._batch = batch
         self._schema = schema
         self._zone = zone
         self._now_ms = now_ms
 
     def value(self, node: Expression) -> Value:
-        """The value of a node.
-
-        Raises:
-            NotInCoreError: only Spark evaluates it, or for these rows.
-            pyarrow.ArrowException: a row has no result.
-        """
         rule: Callable[[Any], Value] | None = getattr(self, f"_{type(node).__name__.lower()}", None)
         if rule is None:
             raise NotInCoreError(to_sql(node))
         return rule(node)
 
+    def _opaque(self, node: Opaque) -> Value:
+        raise NotInCoreError(node.why or to_sql(node))
+
     # Values, columns and casts --------------------------------------------------------------
 
     def _literal(self, node: Literal) -> Value:
         if node.value is None:
-            return Value(scalar_of(None, pa.null()), _VOID)
+            return known(scalar_of(None, pa.null()), _VOID)
         if node.data_type is None:
             raise NotInCoreError(f"{to_sql(node)} without a type")
-        return Value(scalar_of(node.value, to_arrow_type(node.data_type)), node.data_type)
+        return known(scalar_of(node.value, to_arrow_type(node.data_type)), node.data_type)
 
     def _negative(self, node: Negative) -> Value:
         return FUNCTIONS["negative"]([self.value(node.part)], self._zone)
@@ -134,13 +132,8 @@ class Evaluator:
                 return self._now(node.path[0].lower())
             raise unknown_column(node.path, self._schema, f" in the expression {self._sql!r}")
         path, data_type = found
-        if self._batch is None:
-            # Not of the whole struct: an expression for each of its fields would go through all.
-            return Value(pa.nulls(0, to_arrow_type(data_type)), data_type, self._char(path))
-        data = self._batch.column(path[0])
-        if len(path) > 1:
-            data = pc.struct_field(data, list(path[1:]))
-        return Value(data, data_type, self._char(path))
+        nullable = _is_nullable(path, self._schema)
+        return Value(data_type, _reader(path), nullable, char=self._char(path))
 
     def _char(self, path: Sequence[str]) -> int:
         limit = limit_of(self._schema.get(path[0])) if len(path) == 1 else None
@@ -151,7 +144,7 @@ class Evaluator:
             raise NotInCoreError(f"{name}()")
         seconds, rest = divmod(self._now_ms, 1000)
         moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest * 1000)
-        now = Value(scalar_of(moment, to_arrow_type(_TIMESTAMP)), _TIMESTAMP)
+        now = known(scalar_of(moment, to_arrow_type(_TIMESTAMP)), _TIMESTAMP)
         return now if name in NOW else cast_value(now, _DATE, self._zone)
 
     def _cast(self, node: Cast) -> Value:
@@ -167,29 +160,45 @@ class Evaluator:
         if function is None:
             raise NotInCoreError(f"the function {node.name}")
         arguments = [_bare(self.value(each)) for each in node.arguments]
-        try:
-            return function(arguments, self._zone)
-        except pa.ArrowException:
-            raise
-        except (ValueError, IndexError):
-            # A different number of arguments than the function has here.
-            raise NotInCoreError(to_sql(node)) from None
+        with _in_core(node):
+            found = function(arguments, self._zone)
+        return found if found.constant else found._replace(of=_guarded(node, found.of))
 
     # Arithmetic ------------------------------------------------------------------------------
 
     def _arithmetic(self, node: Arithmetic) -> Value:
-        found, left = self.value(node.first), node.first
+        start, first = self.value(node.first), node.first
+        found, parts, steps = start, [start], []
         for op, part in node.rest:
-            found = self._step(op, found, left, part, node)
-            left = node  # whose digits are those of its type, from now on
-        return found
+            # What is on the left is given to each step: no chain is too long for Python's stack.
+            left = found._replace(of=itemgetter(0), constant=False)
+            if isinstance(part, Interval) and op in "+-":
+                count = part.number if op == "+" else -part.number
+                found = later(left, count, part.unit, self._zone)
+            else:
+                right = self.value(part)
+                parts.append(right)
+                found = self._step(op, left, first, _second(right), part, node)
+            steps.append(found.of)
+            first = node  # whose digits are those of its type, from now on
+
+        def of(rows: Any) -> Any:
+            data = start.of(rows)
+            for step in steps:
+                data = step((data, rows))
+            return data
+
+        return made_of(parts, found.data_type, of, nullable=found.nullable)
 
     def _step(
-        self, op: str, left: Value, first: Expression, part: Expression, node: Arithmetic
+        self,
+        op: str,
+        left: Value,
+        first: Expression,
+        right: Value,
+        part: Expression,
+        node: Arithmetic,
     ) -> Value:
-        if isinstance(part, Interval) and op in "+-":
-            return later(left, part.number if op == "+" else -part.number, part.unit, self._zone)
-        right = self.value(part)
         if left.data_type == _DATE and op in "+-":
             if right.data_type not in tuple(map(PrimitiveType, INTEGERS[:3])):
                 raise NotInCoreError(f"a date and {right.data_type} in one sum")
@@ -201,17 +210,18 @@ class Evaluator:
                 return arithmetic(op, *decimals)
         if op == "/":
             _numeric(common_type([left.data_type, right.data_type]), op, node)
-            a, b = (cast_value(each, _DOUBLE, self._zone).data for each in (left, right))
-            return Value(pc.divide_checked(a, b), _DOUBLE)
-        (a, b), common = conjoined([left, right], self._zone)
+            doubles = (cast_value(each, _DOUBLE, self._zone) for each in (left, right))
+            return computed(_DOUBLE, pc.divide_checked, *doubles)
+        both, common = conjoined([left, right], self._zone)
         checked = _numeric(common, op, node)
         if op in _ADDED:
-            return Value(getattr(pc, f"{_ADDED[op]}{checked}")(a, b), common)
+            return computed(common, getattr(pc, f"{_ADDED[op]}{checked}"), *both)
         if not checked:
             raise NotInCoreError(f"{op} of {common}")
         if op == "%":
-            return Value(remainder(a, b), common)
-        return Value(pc.divide_checked(pc.cast(a, pa.int64()), pc.cast(b, pa.int64())), _LONG)
+            return computed(common, remainder, *both)
+        longs = (cast_value(each, _LONG, self._zone) for each in both)
+        return computed(_LONG, pc.divide_checked, *longs)
 
     def _decimals(self, sides: Sequence[tuple[Expression, Value]]) -> list[Value] | None:
         """Both sides as decimals, where one is a decimal and the other one or an integer.
@@ -239,39 +249,41 @@ class Evaluator:
         self, op: str, left: Expression, right: Expression, *, fills_up: bool = True
     ) -> Value:
         both = [self.value(left), self.value(right)]
-        (a, b), nans = self._comparable(filled_up(both) if fills_up else both)
-        return Value(compare(op, a, b, nans=nans, b_nan=None), _BOOLEAN)
+        compared, nans = self._comparable(filled_up(both) if fills_up else both)
+        nullable = False if op == "<=>" else None
+        return computed(_BOOLEAN, _comparer(op, nans=nans), *compared, nullable=nullable)
 
-    def _comparable(self, values: Sequence[Value]) -> tuple[list[Any], bool]:
-        """The data in the type in which values are compared, and whether NaN may be among them."""
+    def _comparable(self, values: Sequence[Value]) -> tuple[list[Value], bool]:
+        """The values in the type in which they are compared; whether NaN may be among them."""
         common = compared_type([each.data_type for each in values])
-        if not isinstance(common, PrimitiveType | DecimalType):
+        if not has_order(common):
             raise NotInCoreError(f"a comparison of {common}")
-        found = [cast_value(each, common, self._zone).data for each in values]
+        found = [cast_value(each, common, self._zone) for each in values]
         return found, common in (_FLOAT, _DOUBLE)
 
     def _nulltest(self, node: NullTest) -> Value:
-        return Value(pc.is_null(self.value(node.part).data), _BOOLEAN)
+        return computed(_BOOLEAN, pc.is_null, self.value(node.part), nullable=False)
 
     def _truthtest(self, node: TruthTest) -> Value:
         found = self.value(node.part)
         if found.data_type != _BOOLEAN:
             raise NotInCoreError(to_sql(node))
-        equal = pc.equal(found.data, scalar_of(node.wanted, pa.bool_()))
-        return Value(pc.coalesce(equal, scalar_of(False, pa.bool_())), _BOOLEAN)
+        wanted, no = (scalar_of(each, pa.bool_()) for each in (node.wanted, False))
+        return computed(
+            _BOOLEAN, lambda data: pc.coalesce(pc.equal(data, wanted), no), found, nullable=False
+        )
 
     def _like(self, node: Like) -> Value:
         text, pattern = self.value(node.part), self.value(node.pattern)
-        plain = isinstance(pattern.data, pa.Scalar) and {text.data_type, pattern.data_type}
+        is_plain = pattern.constant and text.data_type == pattern.data_type == _STRING
+        wanted = pattern.of(None).as_py() if is_plain else None
         # Some escapes are refused by Spark and not by Arrow.
-        if plain != {_STRING} or "\\" in (pattern.data.as_py() or ""):
+        if wanted is None or "\\" in wanted:
             raise NotInCoreError(to_sql(node))
         if node.ignores_case:
             # Of both in lower case, which is how Spark defines it.
-            if not pattern.data.is_valid:
-                raise NotInCoreError(to_sql(node))
-            text, pattern = (FUNCTIONS["lower"]([each], self._zone) for each in (text, pattern))
-        return Value(pc.match_like(text.data, pattern.data.as_py()), _BOOLEAN)
+            text, wanted = FUNCTIONS["lower"]([text], self._zone), wanted.lower()
+        return computed(_BOOLEAN, lambda data: pc.match_like(data, wanted), text)
 
     def _and(self, node: And) -> Value:
         return self._joined(node.parts, pc.and_kleene, decided=False)
@@ -281,62 +293,79 @@ class Evaluator:
 
     def _joined(self, parts: Sequence[Expression], join: Any, *, decided: bool) -> Value:
         """A part need not have a value where those before it decide, as in Spark."""
-        found = self._condition(parts[0])
-        for part in parts[1:]:
-            if self._batch is None or not _may_fail(part):
-                found = join(found, self._condition(part))
-                continue
-            if isinstance(found, pa.Scalar):
-                found = pa.repeat(found, self._batch.num_rows)
-            kept = pc.fill_null(pc.not_equal(found, scalar_of(decided, pa.bool_())), True)
-            rows = pc.indices_nonzero(kept)
-            asked = self._of_rows(rows)._condition(part)
-            found = join(found, _spread([(rows, asked)], len(found), pa.bool_()))
-        return Value(found, _BOOLEAN)
+        first, *others = map(self._condition, parts)
+        lazy = [(each, _may_fail(part)) for each, part in zip(others, parts[1:], strict=True)]
+
+        def of(rows: pa.RecordBatch) -> Any:
+            found = first.of(rows)
+            for part, may_fail in lazy:
+                if not may_fail:
+                    found = join(found, part.of(rows))
+                    continue
+                if isinstance(found, pa.Scalar):
+                    found = pa.repeat(found, rows.num_rows)
+                kept = pc.fill_null(pc.not_equal(found, scalar_of(decided, pa.bool_())), True)
+                asked = pc.indices_nonzero(kept)
+                data = part.of(_some(rows, asked))
+                found = join(found, _spread([(asked, data)], len(found), pa.bool_()))
+            return found
+
+        return made_of((first, *others), _BOOLEAN, of)
 
     def _not(self, node: Not) -> Value:
-        return Value(pc.invert(self._condition(node.part)), _BOOLEAN)
+        return computed(_BOOLEAN, pc.invert, self._condition(node.part))
 
     def _between(self, node: Between) -> Value:
         # Spark fills up a CHAR in each single comparison, but not in BETWEEN.
         low = self._comparison(">=", node.part, node.low, fills_up=False)
         high = self._comparison("<=", node.part, node.high, fills_up=False)
-        return Value(pc.and_kleene(low.data, high.data), _BOOLEAN)
+        return computed(_BOOLEAN, pc.and_kleene, low, high)
 
     def _among(self, node: Among) -> Value:
         # All of a list are compared in one type.
         found = [self.value(each) for each in (node.part, *node.items)]
-        if all(isinstance(each.data, pa.Scalar) for each in found[1:]):
+        if all(each.constant for each in found[1:]):
             found = filled_up(found)
-        (wanted, *items), nans = self._comparable(found)
-        if not nans and all(isinstance(each, pa.Scalar) and each.is_valid for each in items):
-            with contextlib.suppress(OverflowError):  # a time that Python can't represent
-                members = array_of([each.as_py() for each in items], items[0].type)
-                inside = pc.is_in(wanted, value_set=members)
-                return Value(pc.if_else(pc.is_valid(wanted), inside, _NULL), _BOOLEAN)
-        each = [compare("=", wanted, item, nans=nans, b_nan=None) for item in items]
-        return Value(functools.reduce(pc.or_kleene, each), _BOOLEAN)
+        compared, nans = self._comparable(found)
+        members = None if nans else _members(compared[1:])
+        if members is not None:
 
-    def _condition(self, node: Expression) -> Any:
+            def inside(wanted: Any) -> Any:
+                return pc.if_else(pc.is_valid(wanted), pc.is_in(wanted, value_set=members), _NULL)
+
+            return computed(_BOOLEAN, inside, compared[0])
+        equal = _comparer("=", nans=nans)
+
+        def is_any(wanted: Any, *items: Any) -> Any:
+            return functools.reduce(pc.or_kleene, (equal(wanted, each) for each in items))
+
+        return computed(_BOOLEAN, is_any, *compared)
+
+    def _condition(self, node: Expression) -> Value:
         found = self.value(node)
         if found.data_type not in (_BOOLEAN, _VOID):
             raise NotInCoreError(f"{to_sql(node)} as a condition")
-        return cast_value(found, _BOOLEAN, self._zone).data
+        return cast_value(found, _BOOLEAN, self._zone)
 
     # Choices ---------------------------------------------------------------------------------
 
     def _case(self, node: Case) -> Value:
         """The first that applies. A row's value is that of its arm; the others may have none."""
         arms = (*node.results, node.otherwise)
-        if self._batch is not None and any(map(_may_fail, (*node.tests[1:], *arms))):
-            pairs = zip(node.tests, node.results, strict=True)
-            taken = [partial(self._taken_by, test, arm) for test, arm in pairs]
-            return self._by_arm(taken, node.otherwise)
         values, kind = conjoined([self.value(each) for each in arms], self._zone)
-        found = values[-1]
-        for test, arm in zip(reversed(node.tests), values[-2::-1], strict=True):
-            found = pc.if_else(pc.fill_null(self._condition(test), False), arm, found)
-        return Value(found, kind)
+        *results, otherwise = values
+        pairs = list(zip(map(self._condition, node.tests), results, strict=True))
+
+        def chosen(rows: Any) -> Any:
+            found = otherwise.of(rows)
+            for test, arm in reversed(pairs):
+                found = pc.if_else(pc.fill_null(test.of(rows), False), arm.of(rows), found)
+            return found
+
+        by_arm = _by_arm([partial(_taken_by, *pair) for pair in pairs], otherwise)
+        of = by_arm if any(map(_may_fail, (*node.tests[1:], *arms))) else chosen
+        nullable = any(each.nullable for each in values)
+        return made_of([*values, *(test for test, _ in pairs)], kind, of, nullable=nullable)
 
     def _first(self, node: Call) -> Value:
         """`coalesce` and its kin."""
@@ -344,51 +373,117 @@ class Evaluator:
         if name == "nullif" and len(given) == 2:
             # Spark rewrites it after it has filled up what is compared with a CHAR.
             same = self._comparison("=", given[0], given[1], fills_up=False)
-            kept, missing = self.value(given[0]), pc.fill_null(same.data, False)
-            return Value(pc.if_else(missing, scalar_of(None, kept.data.type), kept.data), kept[1])
+            kept = self.value(given[0])
+            missing = scalar_of(None, to_arrow_type(kept.data_type))
+
+            def unless(kept: Any, same: Any) -> Any:
+                return pc.if_else(pc.fill_null(same, False), missing, kept)
+
+            return computed(kept.data_type, unless, kept, same, nullable=True)
         if name == "nvl2" and len(given) == 3:
             return self._case(Case((Not(NullTest(given[0])),), (given[1],), given[2]))
         if name in ("nullif", "nvl2") or not given or (name != "coalesce" and len(given) != 2):
             raise NotInCoreError(to_sql(node))
-        if self._batch is not None and any(map(_may_fail, given[1:])):
-            return self._by_arm([partial(self._given_by, each) for each in given[:-1]], given[-1])
-        found, kind = conjoined([self.value(each) for each in given], self._zone)
-        return Value(pc.coalesce(*found), kind)
+        values, kind = conjoined([self.value(each) for each in given], self._zone)
+        # No row comes to what is behind one that is never null.
+        count = next((n for n, each in enumerate(values, 1) if not each.nullable), len(values))
+        values = values[:count]
+        nullable = values[-1].nullable
+        if any(map(_may_fail, given[1:count])):
+            of = _by_arm([partial(_given_by, each) for each in values[:-1]], values[-1])
+            return made_of(values, kind, of, nullable=nullable)
+        return computed(kind, pc.coalesce, *values, nullable=nullable)
 
-    def _taken_by(self, test: Expression, arm: Expression, rows: Any) -> tuple[Any, Value]:
-        """For which of some rows a test is true, and an arm's values for those."""
-        passed = _flags(self._of_rows(rows)._condition(test), len(rows))
-        return passed, self._of_rows(rows.filter(passed)).value(arm)
 
-    def _given_by(self, arm: Expression, rows: Any) -> tuple[Any, Value]:
-        """For which of some rows an arm is not null, and its values there; evaluated once."""
-        found = self._of_rows(rows).value(arm)
-        passed = _flags(pc.is_valid(found.data), len(rows))
-        is_one = isinstance(found.data, pa.Scalar)
-        return passed, found if is_one else found._replace(data=found.data.filter(passed))
+def _is_nullable(path: Sequence[str], schema: StructType) -> bool:
+    """Whether a field, or a struct that it is in, may be null."""
+    field = schema.get(path[0])
+    if field is None or field.nullable:
+        return True
+    inner = field.data_type
+    return len(path) > 1 and isinstance(inner, StructType) and _is_nullable(path[1:], inner)
 
-    def _by_arm(
-        self, arms: Sequence[Callable[[Any], tuple[Any, Value]]], otherwise: Expression
-    ) -> Value:
-        """Of each row the first arm that takes it, asked about the rows alone that come to it."""
-        assert self._batch is not None
-        count = self._batch.num_rows
-        rows = integers(range(count))
-        taken: list[tuple[Any, Value]] = []
+
+def _reader(path: Sequence[str]) -> Callable[[pa.RecordBatch], Any]:
+    name, *inner = path
+    if not inner:
+        return lambda rows: rows.column(name)
+    return lambda rows: pc.struct_field(rows.column(name), inner)
+
+
+@contextlib.contextmanager
+def _in_core(node: Call) -> Iterator[None]:
+    try:
+        yield
+    except pa.ArrowException:
+        raise
+    except (ValueError, IndexError):
+        # A different number of arguments than the function has here, or a time that Python lacks.
+        raise NotInCoreError(to_sql(node)) from None
+
+
+def _guarded(node: Call, of: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def guarded(rows: Any) -> Any:
+        with _in_core(node):
+            return of(rows)
+
+    return guarded
+
+
+def _second(value: Value) -> Value:
+    """What is on the right of a step of arithmetic, which is given the left one and the rows."""
+    return value if value.constant else value._replace(of=lambda both: value.of(both[1]))
+
+
+def _comparer(op: str, *, nans: bool) -> Callable[[Any, Any], Any]:
+    return lambda a, b: compare(op, a, b, nans=nans, b_nan=None)
+
+
+def _members(items: Sequence[Value]) -> Any:
+    """The items of a list as one array; `None` where one is null, or not plainly a value."""
+    if not all(each.constant and not each.nullable for each in items):
+        return None
+    try:
+        scalars = [each.of(None) for each in items]
+        return array_of([each.as_py() for each in scalars], scalars[0].type)
+    except (OverflowError, pa.ArrowException):
+        return None  # a time that Python can't represent, or no value at all
+
+
+def _taken_by(test: Value, arm: Value, rows: pa.RecordBatch) -> tuple[Any, Any]:
+    """For which of some rows a test is true, and an arm's values for those."""
+    passed = _flags(test.of(rows), rows.num_rows)
+    return passed, arm.of(_some(rows, pc.indices_nonzero(passed)))
+
+
+def _given_by(arm: Value, rows: pa.RecordBatch) -> tuple[Any, Any]:
+    """For which of some rows an arm is not null, and its values there; evaluated once."""
+    found = arm.of(rows)
+    passed = _flags(pc.is_valid(found), rows.num_rows)
+    return passed, found if isinstance(found, pa.Scalar) else found.filter(passed)
+
+
+def _by_arm(
+    arms: Sequence[Callable[[pa.RecordBatch], tuple[Any, Any]]], otherwise: Value
+) -> Callable[[pa.RecordBatch], Any]:
+    """Of each row the first arm that takes it, asked about the rows alone that come to it."""
+    arrow = to_arrow_type(otherwise.data_type)
+
+    def of(batch: pa.RecordBatch) -> Any:
+        rows = integers(range(batch.num_rows))
+        taken: list[tuple[Any, Any]] = []
         for arm in arms:
-            passed, found = arm(rows)
+            passed, found = arm(_some(batch, rows))
             taken.append((rows.filter(passed), found))
             rows = rows.filter(pc.invert(passed))
-        taken.append((rows, self._of_rows(rows).value(otherwise)))
-        found_in_one, kind = conjoined([each for _, each in taken], self._zone)
-        parts = [(at, data) for (at, _), data in zip(taken, found_in_one, strict=True)]
-        return Value(_spread(parts, count, to_arrow_type(kind)), kind)
+        taken.append((rows, otherwise.of(_some(batch, rows))))
+        return _spread(taken, batch.num_rows, arrow)
 
-    def _of_rows(self, rows: Any) -> Evaluator:
-        """The same walk over some of the rows."""
-        assert self._batch is not None
-        batch = self._batch if len(rows) == self._batch.num_rows else self._batch.take(rows)
-        return Evaluator(self._sql, batch, self._schema, self._zone, self._now_ms)
+    return of
+
+
+def _some(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
+    return batch if len(rows) == batch.num_rows else batch.take(rows)
 
 
 def _bare(value: Value) -> Value:
