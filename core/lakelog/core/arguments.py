@@ -40,7 +40,7 @@ def read_arguments(function: Callable[_P, _T]) -> Callable[_P, _T]:
     Which arguments those are, their annotations say. `None` stays where it may be given.
 
     Raises:
-        DeltaAnalysisError: a value that is none; names the argument and the value.
+        DeltaAnalysisError: a value has the wrong type; names the argument and the value.
     """
     kinds = {
         name: _READERS[kind.removesuffix(" | None")]
@@ -72,7 +72,7 @@ def read_arguments(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 
 def read_whole(value: Any, name: str) -> int:
-    """A whole number of 64 bits; `True` and 2.0 are none.
+    """A 64-bit integer; `True` and 2.0 are not accepted.
 
     Raises:
         DeltaAnalysisError: names the argument and the value.
@@ -90,7 +90,7 @@ def read_whole(value: Any, name: str) -> int:
 
 
 def read_number(value: Any, name: str) -> float:
-    """A finite number; `True` is none.
+    """A finite number; `True` is not accepted.
 
     Raises:
         DeltaAnalysisError: names the argument and the value.

@@ -70,7 +70,7 @@ def integers(values: Iterable[int], kind: pa.DataType | None = None) -> pa.Array
 
     Args:
         values: the integers.
-        kind: their type; 32 bits if nobody says.
+        kind: their type; 32 bits by default.
 
     Raises:
         OverflowError: one does not fit the type.

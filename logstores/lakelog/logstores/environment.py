@@ -1,7 +1,7 @@
 """What the environment says of the way to a storage: proxies, and certificates to trust.
 
-The SDKs that the logs are read and written by obey it. Arrow's file systems, in C++, don't, or by
-other rules: so what the SDKs would do is worked out here, and they are told, or not used.
+The SDKs that read and write the log obey it. Arrow's file systems, in C++, ignore it or follow
+other rules: so the SDKs' choice is worked out here, and passed to them, or they are not used.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Key(Generic[T_co]):
     doc: str
     """One sentence or two, for the page of settings."""
     is_prefix: bool = False
-    """Whether what goes on after the name and a dot is read too."""
+    """Whether keys that continue after the name and a dot are read as well."""
 
     def __str__(self) -> str:
         """The name, so that a message can hold a key as it is."""

@@ -50,7 +50,7 @@ def refuse_misspelt_keys(keys: Iterable[str]) -> None:
 
 @functools.lru_cache(maxsize=4096)
 def _nearest(key: str) -> str | None:
-    """The key that is meant; `None` for one that is read, or belongs to another product."""
+    """The key most likely intended; `None` for one that is read or belongs to another product."""
     if key.startswith(LAKELOG_PREFIX):
         return _nearest_of_ours(key.removeprefix(LAKELOG_PREFIX))
     if key.lower().startswith(LAKELOG_PREFIX[:7]):

@@ -37,7 +37,7 @@ _LOCAL: Final = re.compile(r"file:/|/|(?!.*[a-z][a-z0-9+.\-]+:/)", re.IGNORECASE
 _WITH_AUTHORITY: Final = re.compile(
     r"(s3|s3a|s3n|gs|abfs|abfss|wasb|wasbs|az|oss|cos|oci):(?!//[^/])", re.IGNORECASE
 )
-"""Storages whose URIs name a bucket or container, with what is none of them after it."""
+"""Storages whose URIs name a bucket or container, followed by something else."""
 _ADDRESS: Final = re.compile(r"(endpoint|url)(?=[.\d\s]|$)", re.IGNORECASE)
 
 

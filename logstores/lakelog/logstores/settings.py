@@ -72,7 +72,7 @@ def seconds_setting(
     """A number of seconds above zero; `default`, else the key's own, where it is not set.
 
     Raises:
-        LogStoreConfError: the value is none.
+        LogStoreConfError: the value is not such a number.
     """
     text = conf.get(key.name)
     if text is None:
@@ -90,7 +90,7 @@ def int_setting(conf: Mapping[str, str], key: str, default: int, *, least: int =
     """A whole number, not below `least`.
 
     Raises:
-        LogStoreConfError: the value is none.
+        LogStoreConfError: the value is not such a number.
     """
     text = conf.get(key)
     if text is None:

@@ -121,7 +121,7 @@ def configure_spark_with_delta_pip(
         extra_packages: coordinates of further jars, which are still loaded.
 
     Raises:
-        TypeError: `spark_session_builder` is none, as with delta-spark.
+        TypeError: `spark_session_builder` is not a builder, as with delta-spark.
     """
     from pyspark.sql import SparkSession
 

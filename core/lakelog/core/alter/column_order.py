@@ -76,7 +76,7 @@ def _listed(paths: list[_Path]) -> str:
 
 
 class _Changes:
-    """Puts the new schema together, and remembers what comes and what goes."""
+    """Puts the new schema together and remembers which columns are added and dropped."""
 
     def __init__(self, table: str) -> None:
         self._table = table

@@ -46,7 +46,7 @@ _LONG = PrimitiveType("long")
 
 Purpose: TypeAlias = Literal["write", "read", "tell"]
 """Rows to be written are checked; rows read from the table are returned as they are; rows that were
-removed from it are told, where need be as text."""
+removed from it are reported, as text where necessary."""
 
 
 def cast_table(
@@ -264,8 +264,8 @@ class _Cast:
         widened = not self._writes and (
             is_widening(found, target) or (found, target) == (_LONG, DAY_TIME)
         )
-        told = self._tells and target == PrimitiveType("string") and is_plain_text(found)
-        if found != target and not (widened or told or is_upcast(found, target)):
+        as_text = self._tells and target == PrimitiveType("string") and is_plain_text(found)
+        if found != target and not (widened or as_text or is_upcast(found, target)):
             _mismatch(path, found, target)
         try:
             if pa.types.is_date64(array.type):

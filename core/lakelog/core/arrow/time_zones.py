@@ -259,7 +259,7 @@ def _offset(moment: datetime, zone: tzinfo) -> int:
 
 
 def _near(days: int) -> datetime:
-    """Midnight UTC of a day that Python has, with the rules of the one that is meant.
+    """Midnight UTC of a day that Python can represent, with the same rules as the given day.
 
     Before the year 1 a zone keeps its offset of that time, and after 9999 its current rules.
     """

@@ -259,8 +259,8 @@ def _delete(own: OwnFiles, paths: Sequence[str]) -> int:
         for start in range(0, len(paths), _AT_ONCE):
             done = list(pool.map(lambda p: _deleted(own, p), paths[start : start + _AT_ONCE]))
             gone += sum(done)
-            # What is older goes first and nothing is left out: a hole in the middle could not be
-            # told from damage.
+            # Oldest first, without skipping any: a gap in the middle would look the same as
+            # damage.
             if not all(done):
                 break
     return gone

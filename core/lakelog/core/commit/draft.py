@@ -286,8 +286,8 @@ def rebase_unbackfill(
             table=table,
             version=winner.version,
         )
-    # A file that the winner touched is added again by nobody: it has the winner's state, and an
-    # older add after it would bring removed rows back.
+    # A file that the winner touched is not added again: it has the winner's state, and an older
+    # add after it would bring removed rows back.
     kept = untouched(actions, winner, table)
     numbered = (add for add in winner.adds if add.base_row_id is not None)
     return (

@@ -99,7 +99,7 @@ class LookAhead:
             others.append(self._beside)
         self._attempt.requests += len(others)
         with ThreadPoolExecutor(max(1, len(others)), "lakelog-winners") as pool:
-            with suppress(RuntimeError):  # nobody may ask for threads any more
+            with suppress(RuntimeError):  # the interpreter starts no more threads
                 for each in others:
                     pool.submit(copy_context().run, each)
             # By the writer itself, with its repeats: the others are a bet, and what they lose is

@@ -410,7 +410,7 @@ class CommitLoop:
             look = partial(self._writer.repeat, self._check_fence)
             try:
                 looking = pool.submit(copy_context().run, look).result
-            except RuntimeError:  # nobody may ask for threads any more
+            except RuntimeError:  # the interpreter starts no more threads
                 looking = look
             try:
                 check()

@@ -1,8 +1,8 @@
 """Streams that are read ahead by a few threads, in bounded memory.
 
 Each stream keeps a few items ready and pauses there, holding no thread, until some are taken. So
-what is in memory follows from the numbers given here, not from how much there is; and a consumer
-that stops in the middle leaves nobody waiting.
+memory use depends on the numbers given here, not on the amount of data; and a consumer that stops
+in the middle leaves no thread waiting.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def made_ahead(items: Iterable[_T], room: int, size_of: Callable[[_T], int]) -> 
         return
     try:
         from concurrent.futures import ThreadPoolExecutor
-    except RuntimeError:  # nobody may ask for threads any more
+    except RuntimeError:  # the interpreter starts no more threads
         yield first
         yield from rest
         return
@@ -148,7 +148,7 @@ class _Making(Generic[_T]):
             item = next(self._rest, _END)
             size = 0 if item is _END else max(self._size_of(item), self._least)
         except BaseException as exc:
-            # For the consumer, whatever it is: nobody looks at what a task raised.
+            # For the consumer, whatever it is: an exception raised in a task goes unnoticed.
             item, error = _END, exc
         with self._changed:
             if item is _END:
@@ -229,7 +229,7 @@ class _Reading(Generic[_T]):
             try:
                 item = next(lane.stream, _END)
             except BaseException as exc:
-                # For the consumer, whatever it is: nobody looks at what a task raised.
+                # For the consumer, whatever it is: an exception raised in a task goes unnoticed.
                 error = exc
             with self._changed:
                 if item is _END:

@@ -60,7 +60,7 @@ def _as_dataset(schema: pa.Schema, narrowed: Narrowed) -> Any:
     base: Any = pyarrow.dataset.Dataset
 
     class Asked(base):  # type: ignore[misc]
-        """What DuckDB uses of a dataset; the rest of one is not there, and nobody else gets it."""
+        """The part of a dataset's interface that DuckDB uses; handed to DuckDB only."""
 
         def __init__(self) -> None:
             """Don't make what is behind a dataset of pyarrow."""

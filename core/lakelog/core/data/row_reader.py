@@ -46,7 +46,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 BATCH_ROWS = 1 << 16
-"""The rows of a batch, where nobody asks for another number and they are not long."""
+"""The rows of a batch by default, unless the rows are long."""
 _BATCH_BYTES = 16 << 20
 _BUFFER_BYTES = 1 << 20
 """What is read at once of a column on a local disk."""

@@ -37,7 +37,7 @@ def check_vectors(
         return
     _check_allowed(with_vectors[0], terms, table, operation)
     for add in with_vectors:
-        # Readers subtract the cardinality from it: without it nobody knows how many rows are left.
+        # Readers subtract the cardinality from it; without it the number of rows left is unknown.
         if add.num_records is None:
             raise DeltaAnalysisError(
                 f"[DELTA_DELETION_VECTOR_MISSING_NUM_RECORDS] {table}: the file {add.path} has a "

@@ -1,4 +1,4 @@
-"""Small writes that nobody waits for, on threads that end when nothing is left to write.
+"""Small writes that no caller waits for, on threads that end when nothing is left to write.
 
 - What is due for one table is done in order, by one thread at a time; a table whose storage
   answers slowly holds up no other.
@@ -78,7 +78,7 @@ class _Background:
             while (work := self._begun()) is not None:
                 self._do(work)
         finally:
-            # Whatever ended it: a thread that is counted in and is none lets work lie for good.
+            # Whatever ended it: work would wait forever for a thread that is counted but has ended.
             with self.changed:
                 self.threads.discard(threading.current_thread())
 
@@ -148,7 +148,7 @@ def _is_ending() -> bool:
 
 
 def do_later(table: str, what: str, do: Callable[[], object]) -> None:
-    """Do something that nobody waits for, after what was handed in before for the same table.
+    """Do something that no caller waits for, after earlier work for the same table.
 
     A failure is logged. Where the process is ending, or can't have another thread, it is done at
     once instead, and raises what it raises.

@@ -96,7 +96,7 @@ def checksum_hook(committed: CommittedTransaction) -> None:
 def _in_background(conf: DeltaConf, table: str) -> bool:
     chosen = conf.read(store_keys.CHECKSUM_LATER)
     later = not is_local(table) if chosen is None else chosen
-    # Where somebody wants to hear of a failure, nobody would be left there to tell.
+    # A failure that has to be raised needs a caller that is still waiting.
     return later and not conf.read(keys.THROW)
 
 

@@ -241,7 +241,7 @@ def read_columns(
             rows += batch.num_rows
             yield batch
         if len(run) < len(groups):
-            # Of a checkpoint of a million files its pool would keep 30 MB that nobody uses.
+            # After a checkpoint of a million files the pool would keep 30 MB of unused memory.
             pa.default_memory_pool().release_unused()
     expected = sum(file.metadata.row_group(index).num_rows for index in groups)
     if rows != expected:

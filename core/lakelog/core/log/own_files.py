@@ -108,7 +108,7 @@ class OwnFiles:
     def delete_empty_folder(self, path: str) -> bool:
         """Delete a folder of the local file system if nothing is in it; say whether that was done.
 
-        Elsewhere an empty folder is none, or in nobody's way.
+        Elsewhere empty folders do not exist, or do no harm.
         """
         if self._root is None or self.link_error(path) is not None:
             return False

@@ -97,7 +97,7 @@ def _reused_type(kind: DataType, known: DataType | None) -> DataType:
 
 
 class _Assigner:
-    """Gives what is missing, parents before their children, so that ids go depth first."""
+    """Assigns missing ids and names, parents before their children, so that ids go depth first."""
 
     def __init__(self, last: int, *, parts: bool = False) -> None:
         self.last = last

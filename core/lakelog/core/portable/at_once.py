@@ -53,7 +53,7 @@ def do_at_once(work: Callable[[_T], object], items: Sequence[_T], threads: int, 
     with ThreadPoolExecutor(min(threads, len(items)), name) as pool:
         try:
             tasks: list[Future[None]] = []
-            with suppress(RuntimeError):  # nobody may ask for threads any more
+            with suppress(RuntimeError):  # the interpreter starts no more threads
                 for _ in range(min(threads, len(items))):
                     tasks.append(pool.submit(run))
             if not tasks:

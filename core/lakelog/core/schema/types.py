@@ -181,7 +181,7 @@ class StructType:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> StructType:
-        """Parse `metaData.schemaString`; the name of a type may be one that nobody knows yet.
+        """Parse `metaData.schemaString`; the name of a type may be unknown.
 
         Raises:
             ValueError: not JSON, not a struct, or one without what a schema must have.

@@ -99,18 +99,18 @@ class FileState:
 
     @property
     def held(self) -> int:
-        """How many commits are in memory for a table that nobody has asked for yet."""
+        """How many commits are in memory for a table that has not been used yet."""
         return max(self._live.held, self._tombstones.held)
 
-    def lighter(self, anew: FileState) -> FileState:
+    def lighter(self, reread: FileState) -> FileState:
         """The same files, by way of whatever holds fewer commits.
 
         Args:
-            anew: the same version, read again.
+            reread: the same version, read again.
         """
         state = object.__new__(FileState)
-        state._live = min(self._live, anew._live, key=lambda chain: chain.held)
-        state._tombstones = min(self._tombstones, anew._tombstones, key=lambda chain: chain.held)
+        state._live = min(self._live, reread._live, key=lambda chain: chain.held)
+        state._tombstones = min(self._tombstones, reread._tombstones, key=lambda chain: chain.held)
         return state
 
     @property

@@ -94,7 +94,7 @@ def load_state(
     first: CorruptCheckpointError | None = None
     while True:
         try:
-            # Searched anew and not only without the checkpoint: commits from before it are needed
+            # A new search, not only without the checkpoint: commits from before it are needed
             # then, and an older checkpoint may be the nearest.
             segment = find_segment(store, table, version, rejected=rejects)
         except (LogGapError, VersionNotFoundError):

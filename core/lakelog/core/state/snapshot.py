@@ -321,13 +321,13 @@ class Snapshot:
             from lakelog.core.state.replay import load_state
 
             try:
-                anew = load_state(self._store, self._table, self.version)
+                reread = load_state(self._store, self._table, self.version)
             except (DeltaError, OSError):
                 raise exc from None
-            if anew.metadata.id != self.metadata.id or anew.segment == self._state.segment:
+            if reread.metadata.id != self.metadata.id or reread.segment == self._state.segment:
                 raise
-            self._state = replace(self._state, files=anew.files)
-            return ask(anew.files)
+            self._state = replace(self._state, files=reread.files)
+            return ask(reread.files)
 
     @property
     def num_files(self) -> int:

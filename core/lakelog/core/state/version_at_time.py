@@ -105,8 +105,8 @@ def parse_timestamp(value: int | str | datetime) -> int:
     """Milliseconds since the epoch of a time in any of its forms.
 
     Raises:
-        DeltaAnalysisError: the text is not an ISO 8601 date or time, or the value is none of the
-            three.
+        DeltaAnalysisError: the text is not an ISO 8601 date or time, or the value has another
+            type.
     """
     try:
         value = read_time(value, "timestamp")

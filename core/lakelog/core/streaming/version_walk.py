@@ -274,7 +274,7 @@ class TableStream(ABC):
         try:
             there = self._log.snapshot_at(start.version)
         except DeltaError as exc:
-            # Of a version that can't be rebuilt only names can be told, by its files.
+            # Of a version that can't be rebuilt only the names are known, from its files.
             if stream.properties.column_mapping_mode == "none":
                 self._begun = True
                 return
@@ -416,8 +416,8 @@ class TableStream(ABC):
                 f"[DELTA_MISSING_FILES_UNEXPECTED_VERSION] Delta stream cannot resume from version "
                 f"{version} of {log.table}: its commit is gone, and the next one is {later}. Log "
                 "files may have been deleted by log retention. Start a new query, with another "
-                "checkpointLocation, and consider a longer delta.logRetentionDuration; or pass "
-                "over what is missing with the option failOnDataLoss=false.",
+                "checkpointLocation, and consider a longer delta.logRetentionDuration; or skip "
+                "the missing versions with the option failOnDataLoss=false.",
                 table=log.table,
                 missing=[version],
             ) from exc

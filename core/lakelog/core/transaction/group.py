@@ -1,14 +1,14 @@
 """Group commit: appends of several threads of one process, committed as one version.
 
 Writers that share a `DeltaLog` would race each other for every version, and each race lost costs
-round trips. With `spark.lakelog.commit.group` they take turns instead. Whoever comes while nobody
-commits goes at once, alone. Whoever comes while another one commits waits for the turn, and the
-first of those who wait commits for all whose appends can stand in one commit.
+round trips. With `spark.lakelog.commit.group` they take turns instead. A writer that
+arrives while no other is committing commits at once, alone. One that arrives during a commit waits
+for its turn, and the first of the waiting commits for all whose appends fit into one commit.
 
 - Every member has prepared its commit, so that what is wrong with one is its own failure.
 - Members share the fate of their commit: its version, or an outcome that is unknown.
 - A group that was not committed, and never will be, is dissolved: each of its members then commits
-  by itself, and has its own outcome. So nobody fails for what another one did.
+  by itself, and has its own outcome. So no member fails because of another.
 - What was committed since a member read the table is minded as the conflict checks mind it: an
   append that read nothing conflicts with other metadata, another protocol, and other versions of
   its applications.
@@ -64,7 +64,7 @@ class Fate:
     """Whether `landing` says the last word."""
 
     def settle(self) -> None:
-        """Make the commit. An `Exception` is kept, and told to each member in its own thread."""
+        """Make the commit. An `Exception` is kept, and raised for each member in its own thread."""
         try:
             self.run()
         except BaseException as exc:
@@ -105,7 +105,7 @@ class CommitGroups:
     """Those who wait to commit to one table through one `DeltaLog`."""
 
     def __init__(self) -> None:
-        """Nobody waits."""
+        """No transaction waits yet."""
         self._mutex = threading.Lock()
         self._waiting: list[Member] = []
         self._is_led = False
@@ -147,7 +147,7 @@ class CommitGroups:
             self._inside.discard(thread)
 
     def enter(self, member: Member) -> None:
-        """Let a transaction wait; it has the turn at once where nobody has it."""
+        """Let a transaction wait; it has the turn at once if no other has it."""
         with self._mutex:
             self._waiting.append(member)
             if not self._is_led:
@@ -195,7 +195,7 @@ class CommitGroups:
         finally:
             try:
                 self._release(leader, taken, fate)
-            finally:  # a Ctrl-C in the line above must leave nobody waiting
+            finally:  # a Ctrl-C in the line above must leave no member waiting
                 self._release(leader, taken, fate)
 
     def _release(self, leader: Member, taken: Sequence[Member], fate: Fate | None) -> None:

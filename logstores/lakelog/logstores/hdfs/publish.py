@@ -191,7 +191,7 @@ def _give_up(
 
 
 class _LostDeletionError(Exception):
-    """A draft was there, and is gone by our deletion or by a rename, which nobody can tell."""
+    """A draft was there and is gone; whether by our deletion or by a rename can't be known."""
 
 
 def _delete_draft(client: HdfsClient, draft: str, policy: RetryPolicy) -> bool:

@@ -157,7 +157,7 @@ def probe_exclusive_create(
 
 
 def _alone(contender: Contender, numbers: Iterator[int], writers: int) -> CreateProbe | None:
-    """What goes wrong when writers come one after another; `None` if nothing does."""
+    """The failure seen when writers come one after another; `None` if there was none."""
     try:
         for number in islice(numbers, _TRIES_ALONE):
             first = _text(number, 0)

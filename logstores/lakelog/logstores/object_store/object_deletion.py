@@ -62,7 +62,7 @@ def delete_objects(
 def _shares(
     paths: Sequence[str], locate: Callable[[str], tuple[ObjectClient, str]]
 ) -> tuple[list[_Share], list[str]]:
-    """What goes into each request of many keys, and the paths of buckets that have none."""
+    """The keys of each batch request, and the paths in buckets without batch requests."""
     shares: list[_Share] = []
     singles: list[str] = []
     open_shares: dict[int, _Share] = {}

@@ -167,7 +167,7 @@ class Wire:
         return self._http.send(request)
 
     def _refusal(self, response: Any) -> Exception:
-        """What the SDK makes of a reply that is none."""
+        """The SDK's exception for a reply that reports an error."""
         from botocore.exceptions import ClientError
         from botocore.parsers import create_parser
 

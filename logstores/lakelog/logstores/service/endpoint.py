@@ -67,6 +67,6 @@ class Endpoint:
 
 
 def default_endpoint_file() -> Path:
-    """Where a service is looked for if nobody says: `LAKELOG_BRIDGE`, else `~/.lakelog/bridge`."""
+    """Where a service is looked for by default: `LAKELOG_BRIDGE`, else `~/.lakelog/bridge`."""
     named = os.environ.get(ENVIRONMENT, "").strip()
     return Path(named) if named else Path("~/.lakelog/bridge").expanduser()

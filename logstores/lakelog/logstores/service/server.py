@@ -54,8 +54,8 @@ class LogStoreService:
     of a megabyte at the most; nothing is held between requests but the stores.
 
     Which store a path gets is what `log_store_for` says, by the settings that the client's Hadoop
-    conf has and those of `conf`, which win. A store that excludes nobody is refused as lakelog's
-    own commits refuse it.
+    conf has and those of `conf`, which win. A store that excludes no other writer is refused,
+    as lakelog's own commits refuse it.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class LogStoreService:
                     connection.close()
                     continue
                 if len(self._strangers) >= _MOST_STRANGERS:
-                    # A client says who it is at once, so whoever waits for long is none.
+                    # A client identifies itself at once, so a connection that waits is not one.
                     oldest = next(iter(self._strangers))
                     del self._strangers[oldest]
                     _hang_up(oldest)
@@ -192,8 +192,8 @@ class LogStoreService:
                 connection.close()
 
     def _serve(self, connection: socket.socket) -> None:
-        # The client is gone, or was nobody who speaks our language: either way there is no one
-        # to tell.
+        # The client is gone, or never spoke this protocol: either way there is no one to
+        # answer.
         gone = (EOFError, OSError, ProtocolError, ClientGoneError, _StoppingError)
         try:
             with (

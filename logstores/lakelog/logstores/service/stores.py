@@ -65,7 +65,7 @@ class Stores:
         return {**self._conf, f"spark.{impl}": BRIDGE_CLASS}
 
     def close(self) -> None:
-        """Close them all; nobody may be using one."""
+        """Close them all; none may be in use."""
         with self._lock:
             made, self._made = list(self._made.values()), {}
         for store in made:
@@ -73,10 +73,10 @@ class Stores:
 
 
 def refuse_unsafe(store: LogStore, path: str) -> None:
-    """Refuse to commit by a store that excludes nobody, as lakelog's own commits do.
+    """Refuse to commit by a store that excludes no other writer, as lakelog's own commits do.
 
     Raises:
-        UnsafeLogStoreError: it excludes nobody, and the conf doesn't say that it need not.
+        UnsafeLogStoreError: it excludes no other writer, and the conf doesn't allow that.
     """
     alone = store.conf.get(keys.SINGLE_WRITER.name, "").strip().lower() == "true"
     if store.capabilities.exclusive_create is Scope.NONE and not alone:

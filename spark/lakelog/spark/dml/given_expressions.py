@@ -58,7 +58,7 @@ def subqueries_in(rows: DataFrame, given: Iterable[str | Column]) -> list[str | 
     """The expressions within which there is a query, as Spark's analysis has it.
 
     Spark refuses a query within a lambda, by a condition of its own: so each is put into one. What
-    it can't resolve is none here, and is refused where the expression is used.
+    it can't resolve does not count as a query here, and is refused where the expression is used.
 
     Args:
         rows: what the expressions see.
@@ -128,7 +128,7 @@ def refuse_subquery_about_rows(rows: DataFrame, given: str | Column, where: str)
 
 
 def check_boolean(given: str | Column, kind: str, what: str) -> None:
-    """Refuse a condition that is none.
+    """Refuse a condition that is not boolean.
 
     Args:
         given: the condition.

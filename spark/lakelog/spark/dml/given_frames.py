@@ -44,7 +44,7 @@ class GivenFrames:
         """The DataFrame of a snapshot: the same one each time, so that columns of two calls mix.
 
         Args:
-            snapshot: the version, as an object: a table that was made anew has its numbers, too.
+            snapshot: the version, as an object: a table that was recreated has the same numbers.
             make: plans the DataFrame.
         """
         for known, frame in self._frames:

@@ -67,7 +67,7 @@ def note_view(spark: SparkSession, frame: DataFrame, name: Any, *, shared: bool 
     """
     key = _key((GLOBAL, str(name)) if shared else (str(name),))
     of_session = _views.setdefault(spark, {})
-    # One that all see is another one for all: frames of two empty tables are told apart by nothing.
+    # A global view is replaced for every session: frames of two empty tables look the same.
     for each in list(_views.values()) if shared else [of_session]:
         each.pop(key, None)
     source = _sources.get(frame)

@@ -52,7 +52,7 @@ def quoted_name(parts: Sequence[str]) -> str:
 def path_in(parts: Sequence[str]) -> str | None:
     """The path in ``delta.`/its/path` ``; `None` for any other name.
 
-    A relative path is none: `delta.events` is the table `events` of a database `delta`.
+    A relative path does not count: `delta.events` is the table `events` of a database `delta`.
     """
     if len(parts) == _CATALOG_PARTS and parts[0].lower() == SESSION_CATALOG:
         parts = parts[1:]

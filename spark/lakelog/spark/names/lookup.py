@@ -41,7 +41,7 @@ _TEMPORARY = "global_temp"
 class _Known:
     """What is known of one session's catalog."""
 
-    # Other processes change the catalog and tell nobody: an answer is kept for as long as the conf
+    # Other processes change the catalog without notice: an answer is kept for as long as the conf
     # says, and `with_location` asks again where it turns out to be wrong.
     until: float = 0.0
     namespace: tuple[str, str] | None = None

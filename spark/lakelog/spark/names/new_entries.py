@@ -1,7 +1,7 @@
 """New entries in the catalog, and their end: as delta-spark makes them, so that both can use them.
 
-An entry holds the format, the folder and the description. It has no columns, as delta-spark's have
-none: the table's log has them, and nobody would change those of the entry when it changes.
+An entry holds the format, the folder and the description. It has no columns, as
+in delta-spark: the table's log has them, and nothing would update the entry's when they change.
 """
 
 from __future__ import annotations

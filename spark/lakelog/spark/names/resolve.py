@@ -100,7 +100,7 @@ def with_location(spark: SparkSession, name: str | Sequence[str], use: Callable[
 
 
 def not_ours(parts: Sequence[str]) -> DeltaAnalysisError:
-    """What to say to a name that is none of Spark's own catalog."""
+    """The error for a name that is not in Spark's own catalog."""
     text = ".".join(parts)
     return DeltaAnalysisError(
         f"[DELTA_MISSING_DELTA_TABLE] {text} is a name of another catalog than Spark's own, "

@@ -21,7 +21,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 
 
 class _Finder:
-    """Finds PySpark's modules of sessions where they are, and `delta` where nobody else does."""
+    """Finds PySpark's session modules where they are, and `delta` where no other finder does."""
 
     installing = False
 

@@ -31,7 +31,7 @@ def with_stated_nulls(
     """The same DataFrame, whose `schema` says of each column and field whether it may be null.
 
     Args:
-        df: rows of the table that nobody else has been given; it is changed.
+        df: rows of the table, in a DataFrame not shared with others; it is changed.
         schema: the table's.
         columns: names of that schema, in the order of the DataFrame; all if `None`.
     """

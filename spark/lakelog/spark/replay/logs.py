@@ -35,7 +35,7 @@ _lock = threading.Lock()
 
 
 def opened_log(spark: SparkSession, path: str | os.PathLike[str], conf: DeltaConf) -> DeltaLog:
-    """A log that nobody else has, whose large work is a session's executors'.
+    """A log that is not shared, and whose large work runs on a session's executors.
 
     Args:
         spark: a session, classic or Connect.

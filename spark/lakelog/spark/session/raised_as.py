@@ -147,7 +147,7 @@ def _both(cls: Any, kind: str, delta_sparks: Any) -> Any:
 
 
 def _reduced(error: Any) -> tuple[Any, ...]:
-    """What pickling keeps: names of lakelog's own class, since the other is made anew there."""
+    """What pickling keeps: names of lakelog's own class; the other class is rebuilt there."""
     made = type(error)
     own: Any = own_class(made)
     call, arguments, *state = own.__reduce__(error)

@@ -38,7 +38,7 @@ def named_frame(spark: SparkSession, name: str) -> DataFrame | None:
 
 
 def cache_table(spark: SparkSession, name: str, level: StorageLevel | None = None) -> bool:
-    """Cache a Delta table, or a view over one, at its first use; `False`: it is none."""
+    """Cache a Delta table, or a view over one, at its first use; `False` for anything else."""
     runner, parts = _runner(spark), parse(name)
     if key_of(spark, runner, parts) is None:
         return False

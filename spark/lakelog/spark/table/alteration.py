@@ -158,7 +158,7 @@ class TableAlteration:
 
         Raises:
             ConstraintViolationError: rows of the table break it.
-            DeltaAnalysisError: the name is taken, or the condition is none.
+            DeltaAnalysisError: the name is taken, or the condition is not boolean.
             ConcurrentAppendException: rows were added meanwhile that have not been checked.
         """
         check = partial(check_new_constraint, self._spark)

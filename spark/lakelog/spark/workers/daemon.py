@@ -63,10 +63,10 @@ def preload(worker: str) -> bool:
 
 
 def _can_have_one_thread(worker: str) -> bool:
-    """Whether numpy, which pyarrow imports, may be told to have no threads of its own.
+    """Whether numpy, which pyarrow imports, may be configured to have no threads of its own.
 
     For tasks Spark says how many they may have: one, but where `spark.task.cpus` says otherwise.
-    Nobody computes in its other processes.
+    Its other processes compute nothing.
     """
     if not Path("/proc/self/task").is_dir():
         return False

@@ -1,4 +1,4 @@
-"""File systems on their way to Spark's workers, which can say what is missing there.
+"""File systems sent to Spark's workers, which can report a module that is missing there.
 
 A file system that is written in Python is pickled by the names of its classes. A worker that can't
 import one of them would end with a bare `ModuleNotFoundError` out of PySpark's own code.

@@ -4,9 +4,9 @@
 
 It is the Python that lakelog is installed in, with two differences. Spark puts its own archives,
 `pyspark.zip` and Py4J's, before all else on the path of each process that it starts, and Python
-compiles what it imports from an archive anew in each of them: where the same modules are installed,
-the archives are left out, and those are used, which were compiled once. And the daemon, which Spark
-forks for each worker, is `lakelog.spark.workers.daemon`.
+recompiles what it imports from an archive in each of them: where the same modules are installed,
+the archives are left out in favour of the installed modules, which were compiled once. And the
+daemon, which Spark forks for each worker, is `lakelog.spark.workers.daemon`.
 """
 
 from __future__ import annotations

@@ -85,8 +85,8 @@ def fetched_if_small(
         return _fetched(wanted, _MOST_COMPUTED_ROWS)
     if few is None and nodes <= _SAME_ROWS and _is_sent_in_few_batches(source):
         return arrow_of(frame)
-    # A limit over several partitions is a shuffle, over one it is none; and of rows that the
-    # driver itself sent one task's share is little, however many there are.
+    # A limit over several partitions needs a shuffle, over one it doesn't; and of rows that the
+    # driver itself sent, one task's share is small, however many there are.
     return _fetched(wanted if few is not None else wanted.coalesce(1), _MOST_RDD_ROWS)
 
 

@@ -54,7 +54,7 @@ class FilledColumns:
     def from_schemas(
         cls, data: StructType, target: StructType, protocol: Protocol, table: str, conf: DeltaConf
     ) -> FilledColumns:
-        """Find what is missing.
+        """Find the columns to fill.
 
         Raises:
             DeltaAnalysisError: values for a column that is always an identity, a default in a table

@@ -74,7 +74,7 @@ def arrow_bound(expression: Any, names: ArrowNames, what: str, *, condition: boo
         condition: whether it must be true, false or null.
 
     Raises:
-        DeltaAnalysisError: it does not fit the columns, or a condition is none.
+        DeltaAnalysisError: it does not fit the columns, or a condition is not boolean.
     """
     columns = names.columns
     try:

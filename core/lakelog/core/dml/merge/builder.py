@@ -174,7 +174,8 @@ class MergeBuilder:
             where: only those for which this SQL, or expression of pyarrow, is true.
 
         Raises:
-            DeltaAnalysisError: no column, a key that is not text, or a condition that is none.
+            DeltaAnalysisError: no column, a key that is not text, or a condition that is not
+                boolean.
         """
         return self._with("matched", "update", where, dict(set))
 

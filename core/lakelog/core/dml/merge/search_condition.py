@@ -55,7 +55,7 @@ class SearchCondition:
         Raises:
             InvalidPredicateError: it can't be parsed, or has a part that only Spark evaluates.
             DeltaAnalysisError: an unknown or ambiguous name, a subquery, a function that can't be
-                in a condition, or an expression that is none.
+                in a condition, or an expression that is not boolean.
         """
         return cls._of(sql, conjuncts(parse_sql(sql)), sides)
 

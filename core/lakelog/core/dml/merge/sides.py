@@ -164,7 +164,7 @@ class Sides:
         one of the tables has such a column.
 
         Raises:
-            DeltaAnalysisError: it does not fit the columns, or a condition is none.
+            DeltaAnalysisError: it does not fit the columns, or a condition is not boolean.
         """
         key = tuple(side.alias for side in sides)
         names = self._arrow_names.get(key)
@@ -236,13 +236,13 @@ class Sides:
         )
 
     def check_condition(self, bound: Bound, error: str, what: str) -> None:
-        """Refuse a condition that is none, or can't be evaluated here.
+        """Refuse a condition that is not boolean, or can't be evaluated here.
 
-        A null without a type is one: it is never true.
+        A null without a type is accepted: it is never true.
 
         Args:
             bound: the condition.
-            error: what Spark calls it where it is none.
+            error: Spark's error class for a condition that is not boolean.
             what: the place where it stands.
 
         Raises:

@@ -53,7 +53,7 @@ def type_of_text(text: str, path: Sequence[str]) -> DataType:
 
 
 def columns_of_text(text: str) -> StructType | None:
-    """The columns of a list such as `id bigint NOT NULL, name string`; `None` where it is none.
+    """The columns of a list such as `id bigint NOT NULL, name string`; `None` for other text.
 
     Raises:
         DeltaAnalysisError: a type that Delta does not have, or more than NOT NULL and a COMMENT.

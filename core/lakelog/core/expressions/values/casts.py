@@ -122,14 +122,14 @@ def _try_cast(data: Any, source: DataType, target: DataType, zone: str) -> Any:
     if source == PrimitiveType("string") and target in _NARROW:
         longs = _try_cast(data, source, PrimitiveType("long"), zone)
         return _try_cast(longs, PrimitiveType("long"), target, zone)
-    # The rest is tried by halves, which is slow where many different values are none of the type's.
+    # The rest is tried by halves, which is slow where many distinct values can't be cast.
     distinct = _hopeful(data, source, target).dictionary_encode()
     found = pa.concat_arrays(_tried(distinct.dictionary, source, target, zone))
     return found.take(distinct.indices)
 
 
 def _hopeful(data: Any, source: DataType, target: DataType) -> Any:
-    """The values, and null for those that are none of the target's at first sight."""
+    """The values, with null for those that obviously can't be cast to the target."""
     name = target.name if isinstance(target, PrimitiveType) else "decimal"
     if source == PrimitiveType("string") and name in _AT_FIRST_SIGHT:
         good = pc.match_substring_regex(_trimmed(data), _AT_FIRST_SIGHT[name])

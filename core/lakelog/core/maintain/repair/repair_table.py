@@ -3,10 +3,10 @@
 What readers see changes by a commit alone: files that are gone leave the table, others get their
 sizes and statistics, and a writer that was faster makes the repair look again. The rest are files
 of the log that the state does not depend on (checkpoints, their hint, checksums, drafts), and one
-that it does: a torn commit, which nobody can go on behind, and which is moved away only where it is
-the newest.
+that it does: a torn commit, after which no writer can commit, and which is moved away only where it
+is the newest.
 
-A gap in the log is never filled: what a missing commit said is known to nobody.
+A gap in the log is never filled: the contents of a missing commit can't be known.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _commit(log: DeltaLog, planned: set[str], backup: Backup) -> int | None:
 def _move_torn(log: DeltaLog, backup: Backup, path: str) -> None:
     """Move a torn commit away; once, whoever else repairs.
 
-    Only who holds the claim may delete it, so that nobody deletes the good commit that another
+    Only the holder of the claim may delete it, so that no one deletes the good commit that another
     writer makes in its place.
     """
     claim = log_path(log.table, f"{REPAIR_FOLDER}/{path.rpartition('/')[2]}{CLAIM}")

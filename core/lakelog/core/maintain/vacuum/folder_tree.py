@@ -40,7 +40,7 @@ def list_tree(
     Args:
         store: the table's.
         table: its URI.
-        is_hidden: by the name of a file or folder, whether it is none of the table's.
+        is_hidden: whether a file or folder of that name does not belong to the table.
         known: relative paths that need not be reported; their times are not asked for.
         progress: called now and then with the number of files seen.
 

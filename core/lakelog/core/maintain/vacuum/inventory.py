@@ -68,7 +68,7 @@ def tree_of_inventory(
         store: the table's.
         table: its URI.
         inventory: an Arrow table, or anything that gives one; or the path of a Parquet file.
-        is_hidden: by the name of a file or folder, whether it is none of the table's.
+        is_hidden: whether a file or folder of that name does not belong to the table.
         known: relative paths that need not be reported.
 
     Raises:

@@ -95,7 +95,7 @@ class TrackedMetadata:
         """Read an entry.
 
         Raises:
-            ValueError: it is none.
+            ValueError: the text is not an entry.
         """
         try:
             value = json.loads(text)

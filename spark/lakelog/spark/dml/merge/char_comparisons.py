@@ -1,7 +1,7 @@
 """Comparisons of a CHAR column of a MERGE's table with text of its source, which is filled up.
 
-Spark fills up constants and other CHAR columns alone. So a source's `'a'` would not find what the
-table has of it, `'a  '`, and a MERGE would insert it anew each time.
+Spark pads only constants and other CHAR columns. So a source's `'a'` would not match the table's
+`'a  '`, and each MERGE would insert it again.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ class CommandContext:
         """Go past `a = 1, b.c = 2`.
 
         Raises:
-            SqlSyntaxError: it is none, or one column is set twice.
+            SqlSyntaxError: the text has another form, or a column is set twice.
         """
         found: dict[str, Statement] = {}
         while True:

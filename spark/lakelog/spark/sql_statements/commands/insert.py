@@ -114,7 +114,7 @@ def insert(s: CommandContext) -> Command | None:
 
 
 def insert_query(s: CommandContext) -> tuple[Place, Statement] | None:
-    """The table of an INSERT, and its query without DEFAULT; `None` if it is none of ours."""
+    """The table of an INSERT, and its query without DEFAULT; `None` if it isn't ours."""
     command = insert(s)
     if not isinstance(command, _Command):
         return None

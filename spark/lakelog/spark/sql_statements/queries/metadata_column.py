@@ -63,7 +63,7 @@ def star_edits(tokens: Sequence[Token], tables: Sequence[Reference]) -> list[Edi
         tables: whose rows have the column.
 
     Returns:
-        The edits; `None` where a query has the columns of a table in a way that can't be told.
+        The edits; `None` where it is unclear how a query uses the columns of a table.
     """
     # Why not write the columns out in place of the star: those of a join, a subquery or a view are
     # known to Spark alone.

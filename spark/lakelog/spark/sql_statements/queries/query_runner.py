@@ -408,7 +408,7 @@ class QueryRunner:
         """The version or time of an AS OF, as text.
 
         Raises:
-            DeltaAnalysisError: it is none.
+            DeltaAnalysisError: it is neither a version nor a time.
         """
         if travel == "version" and (plain := when.lstrip("vV")).isdecimal():
             return plain

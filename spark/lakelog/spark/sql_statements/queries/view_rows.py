@@ -1,4 +1,4 @@
-"""Views over tables of ours: their rows, made anew from their query at each use."""
+"""Views over tables of ours: their rows, rebuilt from their query at each use."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def recursive_view(name: str) -> DeltaAnalysisError:
 
 
 def refuse_lasting(statement: Statement, reference: Reference) -> None:
-    """Refuse statements that keep a query over a table of ours, and that are none of ours.
+    """Refuse Spark's own statements that keep a query over a table of ours.
 
     Spark keeps their text, and evaluates it again where lakelog does not see it.
 

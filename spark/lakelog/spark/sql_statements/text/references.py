@@ -1,7 +1,7 @@
 """Where a query names tables: the places in its text, found without parsing its expressions.
 
 Only what follows FROM, JOIN, a comma of FROM, or TABLE is a table. Names of common table
-expressions are none, `FROM` within `extract(…)`, `trim(…)` and `IS DISTINCT FROM` begins none.
+expressions are not, and `FROM` in `extract(…)`, `trim(…)` and `IS DISTINCT FROM` precedes no table.
 """
 
 from __future__ import annotations

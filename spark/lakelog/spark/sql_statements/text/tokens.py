@@ -45,7 +45,7 @@ _OPENERS = frozenset("'\"`")
 
 @dataclass(slots=True)  # frozen, making one takes three times as long
 class Token:
-    """A token; comments and white space are none."""
+    """A token; comments and white space are not tokens."""
 
     kind: Kind
     text: str
