@@ -39,7 +39,7 @@ REFUSED: dict[str, list[Any]] = {
     "int": [*NUMBERS_OF_NONE, 3.0, np.float64(3), Decimal(3), pa.scalar(3.0), 1 << 63, pd.NA],
     "float": [*NUMBERS_OF_NONE, np.nan, pd.NaT, 1 + 2j],
     "bool": [1, 0, "true", "", np.int64(1), pa.scalar(1), [True], pd.NA],
-    TIMES: [True, 2.5, np.float64(3), b"2024", pd.NaT, np.datetime64("NaT"), [NOON], 1 << 63],
+    TIMES: [True, 2.5, np.float64(3), b"2024", pd.NaT, np.datetime64("NaT", "us"), [NOON], 1 << 63],
 }
 
 

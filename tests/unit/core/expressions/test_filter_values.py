@@ -80,7 +80,9 @@ def test_a_scalar_of_another_library_means_its_value(kind: str) -> None:
             assert normalize_filter(form(each), schema) == wanted, repr(each)
 
 
-@pytest.mark.parametrize("null", [pd.NaT, pd.NA, np.datetime64("NaT"), pa.scalar(None, pa.int64())])
+@pytest.mark.parametrize(
+    "null", [pd.NaT, pd.NA, np.datetime64("NaT", "us"), pa.scalar(None, pa.int64())]
+)
 def test_a_null_of_another_library_is_null(null: Any) -> None:
     schema = from_arrow_schema(pa.schema({"c": pa.int64()}))
     for op in ("is", "is not", "<=>"):
