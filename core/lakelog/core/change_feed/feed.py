@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from lakelog.core.change_feed.changed_files import (
 from lakelog.core.change_feed.commits import ChangeCommit, read_change_commit
 from lakelog.core.change_feed.removed import RemovedFiles
 from lakelog.core.change_feed.versions import ChangeBounds, change_versions, commit_files
+from lakelog.core.data.ahead import read_ahead
 from lakelog.core.data.change_files import CHANGE_TYPE
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.row_reader import in_order, reading_workers
@@ -32,7 +34,7 @@ from lakelog.core.schema.diff import differences
 from lakelog.core.schema.rules import as_nullable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Generator, Iterator, Mapping
     from datetime import datetime
 
     from lakelog.core.actions import Metadata
@@ -128,8 +130,11 @@ class ChangeFeed:
         return pa.RecordBatchReader.from_batches(schema, self._batches(self.files()))
 
     def _batches(self, files: list[ChangedFile]) -> Iterator[pa.RecordBatch]:
-        for table in in_order(partial(_rows, self), files, reading_workers()):
-            yield from table.to_batches()
+        streams = (partial(_rows, self, each) for each in files)
+        workers = min(len(files), reading_workers())
+        with closing(read_ahead(streams, workers=workers)) as tables:
+            for table in tables:
+                yield from table.to_batches()
 
 
 _STRING = PrimitiveType("string")
@@ -161,12 +166,14 @@ def change_readers(
     return TableFileReader(snapshot, StructType(tuple(rows))), TableFileReader(snapshot, typed)
 
 
-def _rows(feed: ChangeFeed, changed: ChangedFile) -> pa.Table:
+def _rows(feed: ChangeFeed, changed: ChangedFile) -> Generator[pa.Table]:
     if changed.change is None:
-        return with_commit_columns(feed.typed.rows_without(changed.file, None), changed)
-    return with_commit_columns(
-        feed.plain.rows_without(changed.file, changed.others(feed.plain), changed.reader), changed
-    )
+        found = feed.typed.batches_without(changed.file, None)
+    else:
+        others = changed.others(feed.plain)
+        found = feed.plain.batches_without(changed.file, others, reader=changed.reader)
+    for rows in found:
+        yield with_commit_columns(rows, changed)
 
 
 def _read(log: DeltaLog, versions: range) -> list[ChangeCommit]:

@@ -169,29 +169,14 @@ class TableFileReader:
             DataFileMissingError: the storage does not have it.
             DataFileError: a damaged deletion vector, or columns that can't be identified.
         """
-        return self.rows_without(file, self.deleted(file))
-
-    def rows_without(
-        self,
-        file: DataFile,
-        deleted: Callable[[int], pa.BooleanArray] | None,
-        reader: RowReader | None = None,
-    ) -> pa.Table:
-        """The same, where the caller says which rows are left out.
-
-        Args:
-            file: from `find`.
-            deleted: given the number of the file's rows, which of them; `None` for no row.
-            reader: reads it instead of this one's.
-        """
         store = self._stores.for_path(file.path)
         with self._explained(file):
-            return (reader or self.reader).rows(
+            return self.reader.rows(
                 store.filesystem,
                 store.filesystem_path(file.path),
                 file.partition,
                 file.partition_values,
-                deleted=deleted,
+                self.deleted(file),
             )
 
     def batches(self, file: DataFile, batch_rows: int | None = None) -> Generator[pa.Table]:
@@ -201,19 +186,36 @@ class TableFileReader:
             DataFileMissingError: the storage does not have it.
             DataFileError: a damaged deletion vector, or columns that can't be identified.
         """
+        return self.batches_without(file, self.deleted(file), batch_rows)
+
+    def batches_without(
+        self,
+        file: DataFile,
+        deleted: Callable[[int], pa.BooleanArray] | None,
+        batch_rows: int | None = None,
+        reader: RowReader | None = None,
+    ) -> Generator[pa.Table]:
+        """The same, where the caller says which rows are left out.
+
+        Args:
+            file: from `find`.
+            deleted: given the number of the file's rows, which of them; `None` for no row.
+            batch_rows: as `RowReader.batches` has it.
+            reader: reads it instead of this one's.
+        """
         store = self._stores.for_path(file.path)
         with self._explained(file):
-            yield from self.reader.batches(
+            yield from (reader or self.reader).batches(
                 store.filesystem,
                 store.filesystem_path(file.path),
                 file.partition,
                 file.partition_values,
                 batch_rows,
-                self.deleted(file),
+                deleted,
             )
 
     def pieces(self, file: DataFile, *, use_threads: bool = False) -> Iterator[Piece]:
-        """All rows of a file, deleted ones included, by row groups; see `RowReader.pieces`.
+        """All rows of a file, deleted ones included, a few at a time; see `RowReader.pieces`.
 
         Args:
             file: the one to read.

@@ -48,13 +48,18 @@ _R = TypeVar("_R")
 BATCH_ROWS = 1 << 16
 """The rows of a batch by default, unless the rows are long."""
 _BATCH_BYTES = 16 << 20
+_PIECE_ROWS, _PIECE_BYTES = 1 << 18, 32 << 20
+"""Of a piece: commands work on larger ones faster."""
+_FIRST_ROWS, _GROWTH = 64, 16
+"""Each batch has at most so many times the rows of the one before it, from which its size is
+known."""
 _BUFFER_BYTES = 1 << 20
 """What is read at once of a column on a local disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A row group with all its rows, including those that a deletion vector removed."""
+    """Rows of a file that follow each other, including those that a deletion vector removed."""
 
     count: int
     rows: pa.Table | None
@@ -87,20 +92,16 @@ class RowReader:
         path: str,
         partition: Mapping[str, Any],
         partition_values: Mapping[str, str | None],
-        share: tuple[int, int] = (0, 1),
         deleted: Callable[[int], pa.BooleanArray] | None = None,
-        position: str | None = None,
     ) -> pa.Table:
-        """The rows of a file that may match.
+        """All rows of a file that may match, in memory; see `batches`.
 
         Args:
             filesystem: has the file.
             path: as the file system spells it.
             partition: partition column -> Arrow scalar of its type.
             partition_values: the same as the log has it.
-            share: which part of how many: the row groups are dealt out in runs.
             deleted: given the number of the file's rows, which of them are deleted.
-            position: the name of a last column with each row's position in the file, from 0.
 
         Raises:
             FileNotFoundError: no such file.
@@ -108,14 +109,13 @@ class RowReader:
         """
         with self._opened(filesystem, path) as parquet:
             names = self._sources(parquet.schema_arrow, path)
-            groups = self._groups(parquet.metadata, partition_values, share)
+            groups = self._groups(parquet.metadata, partition_values, (0, 1))
             kept = None if deleted is None else _kept(parquet.metadata, groups, deleted)
-            rows = self._read(parquet, names, groups, partition, kept)
-            if position is None:
-                return rows
-            places = _positions(parquet.metadata, groups)
-            places = places if kept is None else places.filter(kept)
-            return rows.append_column(position, places)
+            count = sum(parquet.metadata.row_group(i).num_rows for i in groups)
+            data = None
+            if names:
+                data = parquet.read_row_groups(groups, columns=names, use_threads=False)
+            return self._formed(data, count, partition, kept)
 
     def pieces(
         self,
@@ -126,7 +126,7 @@ class RowReader:
         *,
         use_threads: bool = False,
     ) -> Iterator[Piece]:
-        """All rows of a file, by row groups, so that each row's position is known.
+        """All rows of a file, a few at a time, so that each row's position is known.
 
         Args:
             filesystem: has the file.
@@ -143,12 +143,18 @@ class RowReader:
         with self._opened(filesystem, path) as parquet:
             names = self._sources(parquet.schema_arrow, path)
             wanted = set(self._groups(parquet.metadata, partition_values, (0, 1)))
+            total = parquet.metadata.num_rows
             for group in range(parquet.metadata.num_row_groups):
-                count = parquet.metadata.row_group(group).num_rows
-                rows = None
-                if group in wanted:
-                    rows = self._read(parquet, names, [group], partition, use_threads=use_threads)
-                yield Piece(count, rows, parquet.metadata.num_rows)
+                if group not in wanted:
+                    yield Piece(parquet.metadata.row_group(group).num_rows, None, total)
+                    continue
+                found = _bounded(
+                    parquet, group, names, _PIECE_ROWS, _PIECE_BYTES, use_threads=use_threads
+                )
+                for data in found:
+                    count = data.num_rows
+                    rows = self._formed(data if names else None, count, partition)
+                    yield Piece(count, rows, total)
 
     def batches(
         self,
@@ -158,17 +164,24 @@ class RowReader:
         partition_values: Mapping[str, str | None],
         batch_rows: int | None = None,
         deleted: Callable[[int], pa.BooleanArray] | None = None,
+        share: tuple[int, int] = (0, 1),
+        position: str | None = None,
     ) -> Iterator[pa.Table]:
-        """The rows that `rows` has, a few at a time, however large the file's row groups are.
+        """The rows of a file that may match, a few at a time.
+
+        Memory follows from how long the rows are once they are decoded, however large the file's
+        row groups are, and however few bytes say it all.
 
         Args:
             filesystem: has the file.
             path: as the file system spells it.
             partition: partition column -> Arrow scalar of its type.
             partition_values: the same as the log has it.
-            batch_rows: how many rows at most; where it is `None`, `BATCH_ROWS`, and fewer of them
-                where rows are long.
+            batch_rows: how many rows at most, and fewer of them where rows are long; where it is
+                `None`, `BATCH_ROWS`.
             deleted: given the number of the file's rows, which of them are deleted.
+            share: which part of how many: the row groups are dealt out in runs.
+            position: the name of a last column with each row's position in the file, from 0.
 
         Raises:
             FileNotFoundError: no such file.
@@ -179,14 +192,19 @@ class RowReader:
             metadata = parquet.metadata
             gone = None if deleted is None else deleted(metadata.num_rows)
             sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-            for group in self._groups(metadata, partition_values, (0, 1)):
+            for group in self._groups(metadata, partition_values, share):
                 at = sum(sizes[:group])
-                rows = batch_rows or _batch_rows(metadata.row_group(group))
-                for data in _pieces_of(parquet, group, names, rows):
-                    count = data.num_rows
-                    kept = None if gone is None else pc.invert(gone.slice(at, count))
+                found = _bounded(parquet, group, names, batch_rows or BATCH_ROWS, _BATCH_BYTES)
+                for data in found:
+                    start, count = at, data.num_rows
                     at += count
-                    yield self._formed(data if names else None, count, partition, kept)
+                    kept = None if gone is None else pc.invert(gone.slice(start, count))
+                    rows = self._formed(data if names else None, count, partition, kept)
+                    if position is not None:
+                        places = integers(range(start, at), pa.int64())
+                        places = places if kept is None else places.filter(kept)
+                        rows = rows.append_column(position, places)
+                    yield rows
 
     def file_schema(self, filesystem: FileSystem, path: str) -> pa.Schema:
         """The columns of a file, under its own names.
@@ -214,23 +232,6 @@ class RowReader:
             ) as parquet,
         ):
             yield parquet
-
-    def _read(
-        self,
-        parquet: Any,
-        names: Sequence[str],
-        groups: Sequence[int],
-        partition: Mapping[str, Any],
-        kept: pa.BooleanArray | None = None,
-        *,
-        use_threads: bool = False,
-    ) -> pa.Table:
-        """The rows of some row groups, or of them those that are kept."""
-        count = sum(parquet.metadata.row_group(i).num_rows for i in groups)
-        data = None
-        if names:
-            data = parquet.read_row_groups(groups, columns=names, use_threads=use_threads)
-        return self._formed(data, count, partition, kept)
 
     def _formed(
         self,
@@ -318,22 +319,44 @@ class RowReader:
         return [group for group in kept if group in mine]
 
 
-def _pieces_of(parquet: Any, group: int, names: Sequence[str], rows: int) -> Iterator[pa.Table]:
-    """A row group, so many rows at a time; without columns where there are no names."""
-    if names:
-        found = parquet.iter_batches(rows, row_groups=[group], columns=names, use_threads=False)
-        for batch in found:
-            yield pa.Table.from_batches([batch])
+def _bounded(
+    parquet: Any,
+    group: int,
+    names: Sequence[str],
+    most_rows: int,
+    most_bytes: int,
+    *,
+    use_threads: bool = False,
+) -> Iterator[pa.Table]:
+    """A row group in tables of limited size; without columns where there are no names.
+
+    A footer tells how long rows are when they are encoded. One text that a million rows share is
+    stored once, and each of them gets a copy: only rows that are decoded tell how long they are.
+    """
+    about = parquet.metadata.row_group(group)
+    if not names:
+        for start in range(0, about.num_rows, most_rows):
+            yield without_columns(min(most_rows, about.num_rows - start))
         return
-    total = parquet.metadata.row_group(group).num_rows
-    for start in range(0, total, rows):
-        yield without_columns(min(rows, total - start))
-
-
-def _batch_rows(group: Any) -> int:
-    """How many rows of a row group make a batch of a size that several of fit into memory."""
-    width: int = group.total_byte_size // max(group.num_rows, 1)
-    return max(1, min(BATCH_ROWS, _BATCH_BYTES // max(width, 1)))
+    # No text is longer than all that is stored.
+    rows = min(most_rows, max(_FIRST_ROWS, most_bytes // max(about.total_byte_size, 1)))
+    found = parquet.iter_batches(rows, row_groups=[group], columns=names, use_threads=use_threads)
+    held: list[pa.RecordBatch] = []
+    count = size = 0
+    for batch in found:
+        held.append(batch)
+        count, size = count + batch.num_rows, size + batch.nbytes
+        width = max(batch.nbytes // batch.num_rows, 1)
+        room = min(most_rows - count, (most_bytes - size) // width)
+        if room < 1:
+            yield pa.Table.from_batches(held)
+            held, count, size = [], 0, 0
+            room = max(min(most_rows, most_bytes // width), 1)
+        rows = min(room, _GROWTH * rows)
+        # Each batch is read with the number that is set by then.
+        parquet.reader.set_batch_size(rows)
+    if held:
+        yield pa.Table.from_batches(held)
 
 
 def _kept(
@@ -345,14 +368,6 @@ def _kept(
     ends = list(accumulate(sizes))
     parts = [pc.invert(gone.slice(ends[i] - sizes[i], sizes[i])) for i in groups]
     return pa.concat_arrays(parts) if parts else pa.nulls(0, pa.bool_())
-
-
-def _positions(metadata: Any, groups: Sequence[int]) -> pa.Array:
-    """The positions of the rows of some row groups, counted through the whole file."""
-    sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-    ends = list(accumulate(sizes))
-    parts = [integers(range(ends[i] - sizes[i], ends[i]), pa.int64()) for i in groups]
-    return pa.concat_arrays(parts) if parts else pa.nulls(0, pa.int64())
 
 
 def without_columns(rows: int) -> pa.Table:

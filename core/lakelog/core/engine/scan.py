@@ -16,6 +16,7 @@ from lakelog.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from lakelog.core.arrow.partition_casts import cast_text
     from lakelog.core.arrow.partitions import partition_schema_of, typed_partition_table
+    from lakelog.core.data.ahead import read_ahead
     from lakelog.core.data.file_locations import DataPlaces
     from lakelog.core.data.file_reader import DataFile, DataStores, storage_root
     from lakelog.core.data.partition_keys import decode_partition_values, encode_partition_values
@@ -29,6 +30,7 @@ else:
         {
             "arrow.partition_casts": "cast_text",
             "arrow.partitions": "partition_schema_of typed_partition_table",
+            "data.ahead": "read_ahead",
             "data.file_locations": "DataPlaces",
             "data.file_reader": "DataFile DataStores storage_root",
             "data.partition_keys": "decode_partition_values encode_partition_values",

@@ -11,6 +11,7 @@ the option `columns`; commands that change rows choose by their conditions).
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,8 +23,8 @@ from lakelog.core.engine.scan import (
     DeletionVector,
     RowReader,
     check_partition_values,
-    in_order,
     partition_schema_of,
+    read_ahead,
     typed_partition_table,
 )
 from lakelog.core.engine.schemas import mapped_like
@@ -38,7 +39,7 @@ from lakelog.spark.workers.executor_tasks import rows_on_executors, task_numbers
 from lakelog.spark.workers.filesystems import for_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from pyarrow.fs import FileSystem
     from pyspark.sql import DataFrame, SparkSession
@@ -104,32 +105,39 @@ class ScanJob:
             else None
         )
 
-        def rows(row: int) -> pa.Table:
+        def rows(row: int) -> Generator[pa.Table]:
             values = dict(chosen["partition_values"][row].as_py() or ())
             scalars = {name: typed[name][row] for name in names} if typed is not None else {}
             share = pieces["part"][row].as_py(), pieces["parts"][row].as_py()
             filesystem = self.filesystems[chosen["filesystem"][row].as_py()]
             place = chosen["place"][row].as_py()
             deleted = self._deleted({name: chosen[name][row].as_py() for name in _OF_VECTORS})
-            position = ROW if self.positions else None
+            number = scalar_of(str(pieces["file"][row].as_py()), pa.string())
+            found = self.reader.batches(
+                filesystem,
+                place,
+                scalars,
+                values,
+                deleted=deleted,
+                share=share,
+                position=ROW if self.positions else None,
+            )
             try:
-                found = self.reader.rows(
-                    filesystem, place, scalars, values, share, deleted, position
-                )
+                for table in found:
+                    if self.positions:
+                        key = pa.repeat(number, table.num_rows)
+                        table = table.add_column(table.num_columns - 1, FILE, key)
+                    yield for_spark(table)
             # The file of a deletion vector, of which the error tells already.
             except DataFileMissingError:
                 raise
             except FileNotFoundError as exc:
                 file = {name: chosen[name][row].as_py() for name in ("path", "version")}
                 raise self._missing(**file) from exc
-            if not self.positions:
-                return found
-            number = scalar_of(str(pieces["file"][row].as_py()), pa.string())
-            key = pa.repeat(number, found.num_rows)
-            return found.add_column(found.num_columns - 1, FILE, key)
 
-        tables = in_order(rows, range(len(pieces)), _THREADS)
-        yield from joined_batches(map(for_spark, tables))
+        streams = (partial(rows, row) for row in range(len(pieces)))
+        with closing(read_ahead(streams, workers=min(len(pieces), _THREADS))) as tables:
+            yield from joined_batches(tables)
 
     def _deleted(self, file: Mapping[str, Any]) -> Callable[[int], pa.BooleanArray] | None:
         if file["deletion_vector"] is None:

@@ -6,11 +6,12 @@ storage: rows that a deletion vector removed are in no file that Spark's own rea
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.engine.scan import DataStores, in_order, storage_root
+from lakelog.core.engine.scan import DataStores, read_ahead, storage_root
 from lakelog.core.engine.streams import (
     ChangeBounds,
     ChangeFeed,
@@ -29,7 +30,7 @@ from lakelog.spark.workers.executor_tasks import rows_on_executors, task_numbers
 from lakelog.spark.workers.filesystems import for_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 
     import pyarrow as pa
     from pyarrow.fs import FileSystem
@@ -140,7 +141,9 @@ class ChangeJob:
     def batches(self, number: int) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
         first, end = self.starts[number : number + 2]
-        yield from joined_batches(in_order(self._changed, self.files[first:end], _THREADS))
+        streams = (partial(self._changed, *each) for each in self.files[first:end])
+        with closing(read_ahead(streams, workers=min(end - first, _THREADS))) as tables:
+            yield from joined_batches(tables)
 
     def alone(self, number: int) -> ChangeJob:
         """One task, with its files only."""
@@ -154,18 +157,19 @@ class ChangeJob:
         root = storage_root(file.vector.path or file.path)
         return partial(file.vector.deleted, self.filesystems[root])
 
-    def _changed(self, item: tuple[str, ChangedFile]) -> pa.Table:
-        place, changed = item
+    def _changed(self, place: str, changed: ChangedFile) -> Generator[pa.Table]:
         typed = changed.change is None
         file, reader = changed.file, self.typed if typed else changed.reader or self.rows
         try:
-            rows = reader.rows(
+            found = reader.batches(
                 self.filesystems[storage_root(file.path)],
                 place,
                 file.partition,
                 file.partition_values,
                 deleted=None if typed else changed.others(self),
             )
+            for rows in found:
+                yield for_spark(with_commit_columns(rows, changed).select(self.columns))
         except DataFileMissingError:
             raise
         except FileNotFoundError as exc:
@@ -177,7 +181,6 @@ class ChangeJob:
                 table=self.table,
                 version=changed.version,
             ) from exc
-        return for_spark(with_commit_columns(rows, changed).select(self.columns))
 
 
 def change_job(snapshot: Snapshot, files: list[ChangedFile], columns: Collection[str]) -> ChangeJob:

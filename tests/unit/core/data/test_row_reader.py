@@ -26,8 +26,8 @@ def file(tmp_path):
 
 def read(reader, path, share=(0, 1)):
     values = {"p": pa.scalar("x")}
-    table = reader.rows(LocalFileSystem(), path, values, {"p": "x"}, share)
-    return table["id"].to_pylist()
+    found = reader.batches(LocalFileSystem(), path, values, {"p": "x"}, share=share)
+    return [row for table in found for row in table["id"].to_pylist()]
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 7, 20])

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lakelog.core.actions.file_table import from_add_files
-from lakelog.core.arrow.encodings import row_pieces
 from lakelog.core.compute import pc
-from lakelog.core.data.ahead import made_ahead
+from lakelog.core.data.ahead import made_ahead, read_ahead
 from lakelog.core.data.file_reader import TableFileReader
-from lakelog.core.data.row_reader import in_order
 from lakelog.core.maintain.optimize.rewrite_tasks import BinFile
 from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 
     from lakelog.core.actions import AddFile
     from lakelog.core.data.file_reader import DataFile
@@ -26,14 +25,12 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
 
 _WHOLE_BYTES = 4 << 20
-"""A file up to this size is read at once, of a larger one a row group."""
+"""Files up to this size are read by several threads at once."""
 _RUN_FILES, _RUN_BYTES = 16, 1 << 20
 """Small files that one task reads: with a task and a batch for each, threads would spend their
 time waiting for each other's hold on the interpreter."""
-_JOINED_BYTES = 64 << 20
+_JOINED_BYTES = 32 << 20
 """Rows of a run up to this size become one batch; of texts, more might not fit into one."""
-_PIECE_BYTES = 256 << 20
-"""Rows that are ordered or written at once: what a file holds may decode to far more."""
 _AHEAD_BYTES = 64 << 20
 """Rows of large files that wait: some of what is decoded while a row group is encoded."""
 
@@ -115,25 +112,25 @@ class BinReader:
         pairs = zip(files, places, strict=True)
         for is_small, group in groupby(pairs, key=lambda pair: pair[0].size <= _WHOLE_BYTES):
             if is_small:
-                # A small file may hold gigabytes of the same text.
-                for tables in in_order(self._of_run, list(_runs(group)), self._workers):
-                    yield from (each for rows in tables for each in row_pieces(rows, _PIECE_BYTES))
+                streams = [partial(self._of_run, run) for run in _runs(group)]
+                workers = min(len(streams), self._workers)
+                yield from read_ahead(streams, workers=workers, items=1)
             else:
                 pieces = (piece for pair in group for piece in self._pieces(*pair))
-                ahead = made_ahead(pieces, _AHEAD_BYTES // self._bins, lambda rows: rows.nbytes)
-                yield from (each for rows in ahead for each in row_pieces(rows, _PIECE_BYTES))
+                yield from made_ahead(pieces, _AHEAD_BYTES // self._bins, lambda rows: rows.nbytes)
 
-    def _of_run(self, run: Sequence[tuple[AddFile, DataFile]]) -> list[pa.Table]:
-        tables = [rows for pair in run for rows in self._whole(pair)]
-        if len(tables) < 2 or sum(each.nbytes for each in tables) > _JOINED_BYTES:
-            return tables
-        return [pa.concat_tables(tables).combine_chunks()]
-
-    def _whole(self, pair: tuple[AddFile, DataFile]) -> list[pa.Table]:
-        add, place = pair
-        if self._ids is None:
-            return [self._files.rows(place)]
-        return list(self._pieces(add, place))
+    def _of_run(self, run: Sequence[tuple[AddFile, DataFile]]) -> Generator[pa.Table]:
+        """The rows of small files, each of which may hold gigabytes of the same text."""
+        held: list[pa.Table] = []
+        size = 0
+        for rows in (rows for pair in run for rows in self._pieces(*pair)):
+            if held and size + rows.nbytes > _JOINED_BYTES:
+                yield pa.concat_tables(held).combine_chunks()
+                held, size = [], 0
+            held.append(rows)
+            size += rows.nbytes
+        if held:
+            yield pa.concat_tables(held).combine_chunks()
 
     def _pieces(self, add: AddFile, place: DataFile) -> Iterator[pa.Table]:
         deleted, gone = self._files.deleted(place), None

@@ -28,7 +28,7 @@ _MEMORY_BYTES = 256 << 20
 _STRETCH_BYTES = 32 << 20
 """Of files, so that the rows of a stretch are likely to fit in memory."""
 _MOST_STRETCHES = 256
-_SLICE_ROWS = 1 << 17
+_SLICE_ROWS, _SLICE_BYTES = 1 << 17, 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +135,16 @@ def _sorted_runs(parts: Iterable[pa.Table], curve: Curve, order: RowOrder) -> It
         run.append(part)
         size += part.nbytes
         if size >= _MEMORY_BYTES:
-            yield from _sorted(pa.concat_tables(run), curve, order)
-            run, size = [], 0
+            yield from _sorted(run, curve, order)
+            size = 0
     if run:
-        yield from _sorted(pa.concat_tables(run), curve, order)
+        yield from _sorted(run, curve, order)
 
 
-def _sorted(rows: pa.Table, curve: Curve, order: RowOrder) -> Iterator[pa.Table]:
+def _sorted(run: list[pa.Table], curve: Curve, order: RowOrder) -> Iterator[pa.Table]:
+    """The rows of a run in order; it is emptied, so that nothing is in memory twice."""
+    rows = pa.concat_tables(run).combine_chunks()  # else each slice would search all chunks
+    run.clear()
     columns = order.values(rows)
     keys: dict[str, Any] = {"place": curve.places(columns)}
     by = [("place", "ascending")]
@@ -150,9 +153,9 @@ def _sorted(rows: pa.Table, curve: Curve, order: RowOrder) -> Iterator[pa.Table]
         keys["value"] = columns[0]
         by.append(("value", "ascending"))
     indices = pc.sort_indices(pa.table(keys), sort_keys=by)
-    rows = rows.combine_chunks()  # else each slice would search all chunks
-    for start in range(0, len(indices), _SLICE_ROWS):
-        yield rows.take(indices.slice(start, _SLICE_ROWS))
+    step = max(1, min(_SLICE_ROWS, _SLICE_BYTES * rows.num_rows // max(rows.nbytes, 1)))
+    for start in range(0, len(indices), step):
+        yield rows.take(indices.slice(start, step))
 
 
 class _Spill:
