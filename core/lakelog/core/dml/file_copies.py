@@ -98,7 +98,7 @@ class CopyTask:
     number: int = 0
 
     def run(self) -> Copied:
-        """Copy; memory is bounded by the largest row group and the writers' buffers.
+        """Copy; memory is bounded by one piece of a file and the writers' buffers.
 
         Raises:
             DataFileMissingError: a file vanished.

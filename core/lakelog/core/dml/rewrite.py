@@ -7,9 +7,9 @@ show everything: where nothing is copied and nothing updated.
 
 Files that are only copied are dealt out to tasks (`file_copies`), which run in a few threads or
 where an engine runs them. Where rows are updated here, files are gone through one by one, and read
-a little ahead. A file is read by row groups: memory is bounded by the largest row group of each
-thread, by another one and 64 MB where they are read ahead, by two bits for each row of a touched
-file, and by the writers' buffers.
+a little ahead. Memory is bounded by the pieces in which a file is read (`RowReader.pieces`), one
+for each thread and 64 MB where they are read ahead, by two bits for each row of a touched file, and
+by the writers' buffers.
 """
 
 from __future__ import annotations

@@ -256,7 +256,7 @@ class MergeBuilder:
         there is a clause for rows that match nothing. Rows are changed as by `delete_rows` and
         `update_rows`: by deletion vectors where the table has them, with change files, row ids and
         the table's rules. Memory holds the source, or of a large stream the columns that rows
-        match by and no more; of the target one row group at a time, and the positions of the rows
+        match by and no more; of the target a few rows at a time, and the positions of the rows
         that change.
 
         Returns:

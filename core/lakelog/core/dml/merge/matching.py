@@ -190,7 +190,7 @@ class Matcher:
         return everything.filter(pc.invert(pc.is_in(everything, value_set=known)))
 
     def _of_file(self, file: tuple[AddFile, DataFile]) -> tuple[Hits | None, pa.Array[Any]]:
-        """What clauses apply to in a file, and the source rows that match; by its row groups."""
+        """What clauses apply to in a file, and the source rows that match; by its pieces."""
         add, place = file
         deleted = self._files.deleted(place)
         gone = empty_mask(0)

@@ -5,7 +5,7 @@ that are left go to a new file. New rows go to a new file either way. With a cha
 changes are written once more (`change_files`), unless the removed files and the vectors show
 everything: where nothing is copied and nothing updated.
 
-Files are gone through one by one, and a file by row groups.
+Files are gone through one by one, and a file by pieces.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class MergeRewrite:
     def _change(
         self, rows: pa.Table, places: pa.Array[Any], sources: pa.Array[Any], clauses: Any
     ) -> None:
-        """Write the new rows of some rows of one row group, and the changes."""
+        """Write the new rows of some rows of one piece, and the changes."""
         for number in sorted(pc.unique(clauses).to_pylist()):
             mine = pc.equal(clauses, number)
             old = taken(rows, places.filter(mine))

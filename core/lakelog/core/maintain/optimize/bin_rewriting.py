@@ -47,9 +47,9 @@ class _Stopped(Exception):  # noqa: N818  # never leaves this module
 class BinRewriter:
     """Writes the rows of bins to new files, for one transaction.
 
-    Owns what it wrote: `abort` deletes all of it. Memory is bounded by two row groups and a few
-    runs of small files (16, or 1 MB) for each thread and by 64 MB of rows that wait, whatever the
-    size of the bins.
+    Owns what it wrote: `abort` deletes all of it. Memory is bounded by the row group that
+    is written and a few times 32 MB of decoded rows for each thread, and by 64 MB of rows that
+    wait, whatever the size of the bins.
     """
 
     def __init__(

@@ -142,7 +142,7 @@ class BinTask:
 
 
 def _live(file: BinFile, reader: RowReader, ids: MovedRowIds | None) -> Iterator[pa.Table]:
-    """The rows of a file that are not deleted, by row groups."""
+    """The rows of a file that are not deleted, a few at a time."""
     start, gone = 0, None
     pieces = reader.pieces(file.filesystem, file.place, file.partition, file.partition_values)
     for piece in pieces:
