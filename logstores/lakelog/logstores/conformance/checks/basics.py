@@ -82,7 +82,7 @@ class BasicChecks(Checks):
         expect_equal(raw_bytes(store, path), wanted, "the bytes on the file system")
 
     def test_read_bytes_gives_the_file_that_is_there(self, store: LogStore, root: str) -> None:
-        r"""`read_bytes`, by which commits are read: all bytes, at once, as they are by now."""
+        r"""`read_bytes`, used to read commits, returns all current bytes at once."""
         folder = fresh_folder(store, root)
         path = folder + "/0.json"
         several = [f"line {number}" for number in range(3000)]
@@ -101,7 +101,7 @@ class BasicChecks(Checks):
                 store.read_bytes(absent)
 
     def test_files_of_other_writers_are_read(self, store: LogStore, root: str) -> None:
-        r"""`\r\n` ends a line, too, and the last line may have no end."""
+        r"""`\r\n` also ends a line, and the last line may lack an end."""
         folder = fresh_folder(store, root)
         raw_write(store, folder + "/0.json", b"a\r\n\r\nb\n\nc\rd\r\ne")
         expect_equal(read_all(store, folder + "/0.json"), ["a", "", "b", "", "c\rd", "e"], "lines")
@@ -110,7 +110,7 @@ class BasicChecks(Checks):
             read_all(store, folder + "/1.json")
 
     def test_a_missing_file_is_not_found(self, store: LogStore, root: str) -> None:
-        """Reading what is not there raises FileNotFoundError, with and without its folder."""
+        """Reading a missing file raises FileNotFoundError, with and without its folder."""
         folder = fresh_folder(store, root)
         for path in (folder + "/0.json", folder + "/none/0.json"):
             with refusal(FileNotFoundError, f"reading {path}"):
@@ -126,7 +126,7 @@ class BasicChecks(Checks):
             store.write(path, ["late"])
 
     def test_a_large_file_is_kept_whole(self, store: LogStore, root: str) -> None:
-        """A large file, fifty megabytes if not set lower, is read back unchanged."""
+        """A large file, fifty megabytes unless set lower, is read back unchanged."""
         path = fresh_folder(store, root) + "/0.json"
         size = 1 << 20
         lines = [chr(97 + n % 26) * (size - 1) for n in range(self.large_megabytes)]
@@ -155,7 +155,7 @@ class BasicChecks(Checks):
         expect_equal(read_or_none(store, path), ["first"], "the file after refused writes")
 
     def test_a_foreign_file_takes_its_name(self, store: LogStore, root: str) -> None:
-        """A file that came past the store is refused like one of its own."""
+        """A file written without the store is refused like one of its own."""
         path = fresh_folder(store, root) + "/0.json"
         raw_write(store, path, b"foreign\n")
         with refusal(FileExistsError, "creating the name of a foreign file"):
@@ -172,7 +172,7 @@ class BasicChecks(Checks):
         expect_equal(names(store, folder + "/"), ["_last_checkpoint"], "the folder's names")
 
     def test_a_missing_folder_is_not_found(self, store: LogStore, root: str) -> None:
-        """Listing a missing folder raises; so does writing there, or storage has no folders."""
+        """Listing a missing folder raises; so does writing there, if storage has folders."""
         folder = fresh_folder(store, root) + "/none"
         with refusal(FileNotFoundError, "listing a missing folder"):
             names(store, folder + "/")
@@ -184,7 +184,7 @@ class BasicChecks(Checks):
             expect_equal(read_or_none(store, folder + "/0.json"), ["x"], "the file")
 
     def test_folders_are_made_with_their_parents(self, store: LogStore, root: str) -> None:
-        """`create_folder` makes all that is missing and does nothing where nothing is."""
+        """`create_folder` makes all missing folders, and does nothing if there are none."""
         folder = fresh_folder(store, root) + "/a/b ü/_delta_log"
         for _ in range(2):
             store.create_folder(folder)
@@ -193,7 +193,7 @@ class BasicChecks(Checks):
         expect_equal(names(store, folder + "/"), ["0.json"], "the names in the new folder")
 
     def test_many_files_are_deleted(self, store: LogStore, root: str) -> None:
-        """`delete_files` deletes what it is given, there or not, and reports what it could not."""
+        """`delete_files` deletes the given files, existing or not, and reports failures."""
         folder = fresh_folder(store, root)
         given = [f"{folder}/{n} ü%20.parquet" for n in range(12)]
         for path in given:
@@ -205,7 +205,7 @@ class BasicChecks(Checks):
         expect_equal(names(store, folder + "/"), ["kept"], "the names that are left")
 
     def test_lines_that_fail_leave_nothing(self, store: LogStore, root: str) -> None:
-        """An exception from `lines` passes through; no file, no rest, and the name stays free."""
+        """An exception from `lines` propagates; no file, no remains, and the name stays free."""
         folder = fresh_folder(store, root)
         for count, size in ((0, 0), (3, 10), (24, 1 << 20)):
             self._fail(store, folder + "/0.json", count, size, overwrite=False)
@@ -216,7 +216,7 @@ class BasicChecks(Checks):
     def test_lines_that_fail_in_an_overwrite_leave_the_old_file(
         self, store: LogStore, root: str
     ) -> None:
-        """An exception from `lines` in an overwrite keeps what was there."""
+        """An exception from `lines` in an overwrite keeps the old file."""
         folder = fresh_folder(store, root)
         store.write(folder + "/hint", ["old"])
         for count, size in ((0, 0), (3, 10), (24, 1 << 20)):
@@ -225,7 +225,7 @@ class BasicChecks(Checks):
         expect_equal(names(store, folder + "/"), ["hint"], "names after failed overwrites")
 
     def test_reading_can_stop_anywhere(self, store: LogStore, root: str) -> None:
-        """Iterators that are closed or dropped half-way hold no files or connections open."""
+        """Iterators closed or dropped half-way hold no files or connections open."""
         folder = fresh_folder(store, root)
         path = folder + "/0.json"
         store.write(path, ["y" * 1000] * 2000)
@@ -244,7 +244,7 @@ class BasicChecks(Checks):
         expect_equal(len(read_all(store, path)), 2000, "lines of a reading started afterwards")
 
     def test_two_readings_do_not_disturb_each_other(self, store: LogStore, root: str) -> None:
-        """Every `read` is a reading of its own, from the start."""
+        """Every `read` is independent and starts from the beginning."""
         path = fresh_folder(store, root) + "/0.json"
         lines = [str(n) for n in range(50)]
         store.write(path, lines)

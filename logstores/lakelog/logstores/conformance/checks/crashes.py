@@ -36,7 +36,7 @@ class CrashChecks(Checks):
     """A writer that dies leaves all of its file or nothing, and stops no other writer."""
 
     def test_an_interrupt_leaves_nothing(self, store: LogStore, root: str) -> None:
-        """Ctrl-C in the middle of a write is as any failure: no file, no rest, a free name."""
+        """Ctrl-C during a write acts as any failure: no file, no remains, a free name."""
         folder = fresh_folder(store, root)
         path = folder + "/0.json"
         for kind in (KeyboardInterrupt, SystemExit, GeneratorExit):

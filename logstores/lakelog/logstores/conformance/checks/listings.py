@@ -34,14 +34,14 @@ class ListingChecks(Checks):
     """Order, start, completeness, entries, and the declarations."""
 
     def test_a_listing_is_ordered_by_name(self, store: LogStore, root: str) -> None:
-        """Names ascend by code point, whatever order they were written in."""
+        """Names are listed by code point, in whatever order they were written."""
         folder = fresh_folder(store, root)
         for name in UNSORTED_NAMES:
             store.write(f"{folder}/{name}", [name])
         expect_equal(names(store, folder + "/"), sorted(UNSORTED_NAMES), "the order of names")
 
     def test_a_listing_starts_at_the_name_given(self, store: LogStore, root: str) -> None:
-        """Everything >= the name given is listed, the name itself included, existing or not."""
+        """Every name >= the given one is listed, including that name, existing or not."""
         folder = fresh_folder(store, root)
         written = sorted(["1.json", "2.json", "3.json", "_last", ".tmp", "2.crc", "2"])
         for name in written:
@@ -103,7 +103,7 @@ class ListingChecks(Checks):
         expect_equal(found, wanted, "names, and which are folders")
 
     def test_the_file_system_shows_the_same_storage(self, store: LogStore, root: str) -> None:
-        """What `write` makes is there for `filesystem`, and the other way round."""
+        """A file made by `write` is visible to `filesystem`, and the other way round."""
         folder = fresh_folder(store, root)
         store.write(folder + "/0.json", ["by the store"])
         raw_write(store, folder + "/1.json", b"by the file system\n")
@@ -137,7 +137,7 @@ class ListingChecks(Checks):
             expect_equal(dict(twin.conf), dict(store.conf), "the conf of the twin")
 
     def test_closing_twice_is_allowed(self, store: LogStore, root: str) -> None:
-        """`close` may be called again, and closes nothing of other instances."""
+        """`close` may be called twice, and does not affect other instances."""
         path = fresh_folder(store, root) + "/0.json"
         closed = self.another(store)
         closed.write(path, ["x"])

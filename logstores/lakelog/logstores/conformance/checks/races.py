@@ -48,7 +48,7 @@ class RaceChecks(Checks):
             self.undeclared = "exclusive_create"
 
     def test_of_large_files_exactly_one_wins_too(self, store: LogStore, root: str) -> None:
-        """Files of the large size, uploaded in parts: one takes the name, whichever comes last."""
+        """Large files, uploaded in parts: one takes the name, whichever finishes last."""
         folder = fresh_folder(store, root)
         small, raced = folder + "/0.json", folder + "/1.json"
         store.write(small, ["first"])
@@ -62,7 +62,7 @@ class RaceChecks(Checks):
             self.undeclared = "exclusive_create"
 
     def test_of_racing_processes_exactly_one_wins(self, store: LogStore, root: str) -> None:
-        """The same among processes, where the store declares HOST or CLUSTER.
+        """The same among processes, if the store declares HOST or CLUSTER.
 
         A store that declares less is held to it by one process and its file alone.
         """
@@ -78,7 +78,7 @@ class RaceChecks(Checks):
                 _judge(store, path, race.run(path))
 
     def test_writers_of_one_log_lose_nothing(self, store: LogStore, root: str) -> None:
-        """Threads that append to one log get one version each: no hole, no double, no loss."""
+        """Threads appending to one log get one version each: no gaps, duplicates or losses."""
         folder = fresh_folder(store, root)
         appends = 6
         total = self.race_threads * appends

@@ -42,7 +42,7 @@ class SharingChecks(Checks):
     """Safe for threads, forks and processes; silent about secrets."""
 
     def test_threads_share_one_instance(self, store: LogStore, root: str) -> None:
-        """Many threads write, read and list by one instance at once, and each gets its own."""
+        """Many threads write, read and list through one instance, each with correct results."""
         folder = fresh_folder(store, root)
 
         def work(who: int) -> None:
@@ -65,7 +65,7 @@ class SharingChecks(Checks):
         expect_equal(len(found), 4 * self.race_threads, "the number of files of all threads")
 
     def test_a_forked_store_works(self, store: LogStore, root: str) -> None:
-        """A process that used the store forks: parent and child go on with the instance."""
+        """After a fork, parent and child can both go on using the store instance."""
         folder = fresh_folder(store, root)
         # In a process of its own: a fork of this one would copy locks that threads hold.
         with Child("forked:fork_and_use", store, folder) as child:

@@ -55,7 +55,7 @@ class StagingChecks(Checks):
             )
 
     def test_staging_that_fails_leaves_what_was(self, store: LogStore, root: str) -> None:
-        """An exception in the block passes through; the name is as it was, the draft is gone."""
+        """An exception in the block propagates; the name is as it was, the draft is gone."""
         folder = fresh_folder(store, root)
         path = folder + "/1.checkpoint.parquet"
         for before in (None, ["old"]):

@@ -28,7 +28,7 @@ class LogStoreConformance(
     """
 
     def test_any_history_agrees_with_a_dict(self, store: LogStore, root: str) -> None:
-        """Random histories of two instances, made, copied and closed, end as with a dict."""
+        """Random histories of two instances, made, copied and closed, agree with a dict."""
         try:
             from lakelog.logstores.conformance.checks.model import run_model
         except ModuleNotFoundError as error:

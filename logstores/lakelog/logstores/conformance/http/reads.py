@@ -53,7 +53,7 @@ class HttpReadChecks(HttpChecks):
     def test_a_second_page_that_is_lost_does_not_end_the_listing(
         self, behind: Callable[[str], LogStore], endpoint: str, root: str
     ) -> None:
-        """What is lost after the first thousands of entries is repeated, or an error."""
+        """A page lost after the first thousands of entries is repeated, or an error."""
         if not self.two_pages:
             self.undeclared = "two_pages is False: no listing of two pages was made"
             return
@@ -69,7 +69,7 @@ class HttpReadChecks(HttpChecks):
     def test_slow_replies_are_waited_for(
         self, behind: Callable[[str], LogStore], endpoint: str, root: str
     ) -> None:
-        """Replies that come in pieces over half a second are taken whole."""
+        """Replies that arrive in pieces over half a second are read completely."""
         with self.scene(behind, endpoint, root) as scene:
             path = scene.path()
             fault = "slow:0.5"
@@ -86,7 +86,7 @@ class HttpReadChecks(HttpChecks):
     def test_a_page_of_a_web_proxy_is_no_answer(
         self, behind: Callable[[str], LogStore], endpoint: str, root: str
     ) -> None:
-        """HTML in the service's place is never taken for success, lines, or an empty folder."""
+        """An HTML reply is never taken for success, lines, or an empty folder."""
         with self.scene(behind, endpoint, root) as scene:
             (name,) = _fill(scene, 1)
             old = f"{scene.folder}/{name}"

@@ -78,7 +78,7 @@ class HttpWriteChecks(HttpChecks):
     def test_losing_two_replies_is_no_conflict_either(
         self, behind: Callable[[str], LogStore], endpoint: str, root: str
     ) -> None:
-        """Nor does it matter that the answer to the repeated request gets lost, too."""
+        """Losing the answer to the repeated request as well does not matter either."""
         with self.scene(behind, endpoint, root) as scene:
             path = scene.path()
             scene.harm_create("drop_reply", path, times=2)
@@ -89,7 +89,7 @@ class HttpWriteChecks(HttpChecks):
     def test_a_lost_reply_does_not_make_a_rivals_file_ours(
         self, behind: Callable[[str], LogStore], endpoint: str, root: str
     ) -> None:
-        """The name is a rival's, whose bytes are the same: `FileExistsError`, reply or no reply."""
+        """A rival has the name, with the same bytes: `FileExistsError`, reply or no reply."""
         with self.scene(behind, endpoint, root) as scene:
             for number, fault in enumerate(LOST_REPLIES):
                 path, lines = scene.path(), payload(number)
@@ -128,7 +128,7 @@ class HttpWriteChecks(HttpChecks):
     def test_a_request_delivered_twice_is_no_conflict(
         self, behind: Callable[[str], LogStore], endpoint: str, root: str
     ) -> None:
-        """The network delivers a create twice; the answer to the second is not believed blindly."""
+        """The network delivers a create twice; the second answer is not trusted blindly."""
         with self.scene(behind, endpoint, root) as scene:
             path = scene.path()
             scene.harm_create("twice", path)
@@ -171,7 +171,7 @@ class HttpWriteChecks(HttpChecks):
     def test_a_request_that_may_land_later_leaves_the_outcome_unknown(
         self, behind: Callable[[str], LogStore], endpoint: str, root: str
     ) -> None:
-        """A request is on its way when the store gives up: `CommitOutcomeUnknownError`."""
+        """A request is still in flight when the store gives up: `CommitOutcomeUnknownError`."""
         with self.scene(behind, endpoint, root) as scene:
             path = scene.path()
             scene.harm_create("hold", path)
