@@ -21,7 +21,7 @@ CONSTRUCTIONS = {
     "features/registry.py": (1, "features of metadata that has no protocol yet"),
     "features/iceberg_compat.py": (1, "new metadata, which defaults may still change"),
     "metadata/metadata_changes.py": (1, "modes of two metadata, of which one is new"),
-    "metadata/column_mapping.py": (2, "new metadata without its ids, and the table's"),
+    "metadata/column_mapping_changes.py": (2, "new metadata without its ids, and the table's"),
     "metadata/restored.py": (1, "metadata of two versions"),
     "metadata/row_tracking_rules.py": (1, "new metadata without its names of columns"),
     "metadata/verify.py": (2, "new metadata, not checked yet, and the table's"),
@@ -30,7 +30,7 @@ CONSTRUCTIONS = {
     "change_feed/removed.py": (1, "the mode by which files of another version are read"),
     "change_feed/feed.py": (1, "the metadata of one commit"),
     "streaming/schema_changes.py": (1, "the metadata of one commit, or of a stream's log"),
-    "create/clone/command.py": (1, "the metadata that a clone is to have"),
+    "create/clone/clone_table.py": (1, "the metadata that a clone is to have"),
     "alter/feature_removal/traces.py": (1, "the metadata of one commit"),
     "alter/row_tracking.py": (1, "the properties as a caller wants them"),
 }
