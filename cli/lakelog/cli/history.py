@@ -50,7 +50,7 @@ def command(uri: str, conf: dict[str, str], limit: int, everything: bool, as_jso
     """Show the commits of the table URI, newest first: when, by whom, with what effect.
 
     Reads the commits that it shows and no others, so that a long log costs no more than a short
-    one. Works on tables that need features which lakelog does not have, too.
+    one. Also works on tables that need features which lakelog does not have.
     """
     from lakelog.core.engine.log import find_segment
     from lakelog.core.engine.tables import read_history

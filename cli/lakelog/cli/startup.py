@@ -15,7 +15,7 @@ is_program = False
 
 
 def escape_what_others_print() -> None:
-    """Have what reaches standard error past `output` escaped, too: log records and tracebacks.
+    """Also escape text that reaches standard error past `output`: log records and tracebacks.
 
     They quote tables as errors do.
     """

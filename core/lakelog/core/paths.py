@@ -76,7 +76,7 @@ def normalize_table_uri(uri: str | os.PathLike[str], conf: Mapping[str, str] | N
             start from this process's working directory.
 
     Raises:
-        LogStoreConfError: the URI holds credentials, or names no bucket; a `ValueError`, too.
+        LogStoreConfError: the URI holds credentials, or names no bucket; also a `ValueError`.
         ValueError: the URI is empty, or a `file:` URI names a host.
     """
     text = os.fspath(uri)

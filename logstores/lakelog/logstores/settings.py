@@ -120,7 +120,7 @@ def bool_setting(text: str | None, key: str, default: bool) -> bool:
 def masked(key: str, value: str) -> str:
     """The value as it may be shown to people: stars where it, or its key, speaks of a secret.
 
-    A key with a letter too many or too few does, too: a mistyped key still carries the secret.
+    So does a key with a letter too many or too few: a mistyped key still carries the secret.
     """
     lowered = key.lower()
     if lowered.endswith(_NO_SECRET_ENDS):

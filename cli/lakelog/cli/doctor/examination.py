@@ -213,7 +213,7 @@ def _races(
     for finding in probe.findings():
         report.add(finding)
         if finding not in report.findings:
-            return  # same cause as an earlier one, and all that follow would have it, too
+            return  # same cause as an earlier one, which would also fail all that follow
     if report.has_failed("put", "conditional-put", "get"):
         return
     for finding in exclusive_findings(

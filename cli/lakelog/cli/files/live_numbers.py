@@ -18,7 +18,7 @@ def row_counts(files: pa.Table) -> Any:
         files: rows of `FILE_SCHEMA`.
     """
     counts = read_stats(files["stats"], {}).num_records
-    # Statistics count the rows that a deletion vector takes out of a file, too.
+    # Statistics also count the rows that a deletion vector takes out of a file.
     deleted = pc.struct_field(files["deletion_vector"], "cardinality")
     return pc.subtract(counts, pc.fill_null(deleted, 0).combine_chunks())
 

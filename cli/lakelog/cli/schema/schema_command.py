@@ -31,7 +31,7 @@ def command(
 ) -> None:
     """Show the columns of the table URI: types, NOT NULL, defaults, generation and comments.
 
-    Reads no list of files. Works on tables that lakelog can't read, too.
+    Reads no list of files. Also works on tables that lakelog can't read.
     """
     if sql and as_json:
         raise click.UsageError("Give --sql or --json, not both.")

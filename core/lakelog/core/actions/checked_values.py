@@ -168,7 +168,7 @@ def _is_metrics(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value, which becomes text, is a number: NumPy's whole ones, too."""
+    """Whether a value, which becomes text, is a number, including NumPy's integers."""
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)

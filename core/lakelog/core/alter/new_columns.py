@@ -46,7 +46,7 @@ def add_columns(
     first: bool = False,
     conf: Mapping[str, str] | None = None,
 ) -> int:
-    """Add columns, which are null in every row that is there: `ALTER TABLE … ADD COLUMNS`.
+    """Add columns, which are null in every existing row: `ALTER TABLE … ADD COLUMNS`.
 
     Args:
         uri: where the table is, or its `DeltaLog`.

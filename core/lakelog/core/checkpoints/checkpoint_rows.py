@@ -124,7 +124,7 @@ class Layout:
 
     schema: pa.Schema
     partitions: StructType | None = None
-    """The partition columns, where they are written as typed columns, too."""
+    """The partition columns, if they are also written as typed columns."""
     session_tz: str = "UTC"
     """The zone of partition values that name none."""
 
@@ -219,7 +219,7 @@ def _rows(kind: str, batch: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
 
 def _child(kind: str, field: pa.Field, batch: pa.RecordBatch, layout: Layout) -> pa.Array:
     if field.name == "dataChange" and kind == "add":
-        # State has no changes: Spark writes `false` here, too.
+        # State has no changes: Spark also writes `false` here.
         return pa.repeat(scalar_of(False, pa.bool_()), batch.num_rows)
     if field.name == "stats_parsed":
         from lakelog.core.stats.structs import parse_stats

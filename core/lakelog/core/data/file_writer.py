@@ -87,7 +87,7 @@ def add_files(
 
     Args:
         results: tuples in the order of `RESULT_SCHEMA`, such as the rows that Spark collected; a
-            footer may be pyarrow's `FileMetaData`, too.
+            footer may also be pyarrow's `FileMetaData`.
         schema: the table's schema.
         partition_columns: as the table's metadata has them.
         stats: which columns get statistics; `None` for no statistics at all.
@@ -254,7 +254,7 @@ class DataFileWriter:
         Raises:
             KeyError: a column is missing.
             pyarrow.ArrowInvalid: a value does not fit its type, or a null is in a required column.
-            DeltaAnalysisError: the log can't hold a partition value; from `close`, too.
+            DeltaAnalysisError: the log can't hold a partition value; also from `close`.
         """
         with partition_errors(self.plan.root):
             for batch in data.to_batches() if isinstance(data, pa.Table) else (data,):

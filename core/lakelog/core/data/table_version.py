@@ -26,7 +26,7 @@ class TableVersion(Protocol):
 
     @property
     def store(self) -> LogStore:
-        """The store of the log, which has the table's own data files, too."""
+        """The store of the log, which also holds the table's own data files."""
         ...
 
     @property

@@ -100,7 +100,7 @@ def _mark_bitmap(reader: _Reader, marks: _Marks, base: int) -> None:
 
 
 class _Marks:
-    """A bit a row, in Arrow's order, which is that of Roaring's bitmap containers, too."""
+    """One bit per row, in Arrow's order, which is also that of Roaring's bitmap containers."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows

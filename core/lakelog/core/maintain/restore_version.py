@@ -81,7 +81,7 @@ def restore(
 
         restore("/lake/flights", version=41)
 
-    The versions in between stay in the history and can be read, and restored, too. No data file is
+    The versions in between stay in the history and can still be read and restored. No data file is
     written: files that were removed since are added again, and files that were added since are
     removed. It is one commit, in one attempt: if another writer is faster, nothing happens.
 

@@ -216,7 +216,7 @@ class PartitionedWriter:
         Raises:
             KeyError: a column is missing.
             pyarrow.ArrowInvalid: a value does not fit its type, or a null is in a required column.
-            PartitionValueError: the log has no text for a partition value; from `close`, too.
+            PartitionValueError: the log has no text for a partition value; also from `close`.
         """
         if batch.num_rows == 0:
             return

@@ -24,7 +24,7 @@ def sync_files(root: str, paths: Sequence[str], done: Container[str] = ()) -> No
     Files are flushed several at once, and each folder once, whatever the number of its files.
 
     Args:
-        root: the folder that they are in; its own entry is flushed, too.
+        root: the folder that they are in; its own entry is flushed as well.
         paths: relative to it.
         done: those of them that `sync_file` has flushed; their folders are still to do.
 

@@ -128,7 +128,7 @@ def _check_positions(table: StructType, given: StructType, path: Sequence[str]) 
             f"{dotted(path)} are {', '.join(table.names)}, and the value has them in another "
             f"order: {', '.join(given.names)}. An INSERT finds fields by position here, which "
             f"would put {wrong} elsewhere. Give the fields in the table's order, or name and type "
-            "them as the table does, and the query's columns, too: they are found by name then",
+            "them as the table does, and the query's columns as well: they are found by name then",
             column=dotted(path),
             expected=table.names,
             given=given.names,

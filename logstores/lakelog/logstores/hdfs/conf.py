@@ -146,7 +146,7 @@ def split_uri(uri: str, default: str | None) -> tuple[str, str]:
     if scheme.lower() == "viewfs":
         raise LogStoreConfError(
             f"{shown(uri)}: viewfs is not supported, because Hadoop refuses a rename between two "
-            "of its mounts. Give the hdfs:// URI behind the mount."
+            "of its mounts. Give the hdfs:// URI that the mount points to."
         )
     if scheme.lower() != "hdfs" or not rest.startswith("/"):
         raise LogStoreConfError(

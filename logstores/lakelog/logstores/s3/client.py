@@ -55,7 +55,7 @@ class S3Client(ObjectClient):
 
     @property
     def sdk(self) -> Any:
-        """The boto3 client of this process; it may serve other buckets, too."""
+        """The boto3 client of this process; it may also serve other buckets."""
         return sdk_client(self.settings)
 
     @property

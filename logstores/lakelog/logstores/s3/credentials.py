@@ -83,7 +83,7 @@ _METHODS: Final = {
     ),
     CredentialSource.WEB_IDENTITY: ("assume-role-with-web-identity",),
     CredentialSource.CONTAINER: ("container-role",),
-    # Hadoop's IAM provider asks the container first, too.
+    # Hadoop's IAM provider also asks the container first.
     CredentialSource.INSTANCE: ("container-role", "iam-role"),
 }
 

@@ -211,7 +211,7 @@ def _denied(doing: str, place: Place) -> str:
     text = f"these credentials may not {doing} here; they need {needed}"
     if doing in ("put", "upload"):
         text += (
-            ". A bucket policy that demands If-None-Match refuses this, too: exempt "
+            ". A bucket policy that demands If-None-Match also refuses this: exempt "
             "_last_checkpoint, checkpoints and data files from it, and keep it for commits "
             "(_delta_log/*.json)"
         )

@@ -10,7 +10,7 @@ store, which finishes the newest row before each listing, stops with an error th
 says what happened. Both are needed for as long as writers of the lock table may come back.
 
 To the lock table, nothing stops the writers of conditional puts, for they read no row. They have
-to be stopped by hand; what they write meanwhile is looked for at the end, and later by the guard.
+to be stopped manually; what they write meanwhile is looked for at the end, and later by the guard.
 """
 
 from __future__ import annotations

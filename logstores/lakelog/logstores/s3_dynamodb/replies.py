@@ -77,7 +77,7 @@ class TablePlace:
         )
 
     def command(self) -> str:
-        """How to create the table by hand."""
+        """How to create the table manually."""
         return (
             f"aws dynamodb create-table --region {self.region} --table-name {self.table} "
             "--attribute-definitions AttributeName=tablePath,AttributeType=S "

@@ -31,7 +31,7 @@ class S3DynamoDBLogStore(S3ConditionalLogStore):
     is made by way of the table. Any other file that must be created exclusively is created by
     a conditional put, and an overwrite never touches the table, as with Delta.
 
-    Works on S3 services without conditional puts, too: there the row alone excludes writers, as
+    Also works on S3 services without conditional puts: there the row alone excludes writers, as
     it does for Delta. Where the service has them, the last step is one, so that a writer which
     slept until its rival's row expired can't overwrite the rival's file.
 

@@ -70,7 +70,7 @@ class LogStoreService:
         Args:
             conf: settings of stores, and which class serves which scheme, as in a Spark conf.
             endpoint_file: where clients look; `default_endpoint_file()` if not given.
-            tcp: whether to listen on TCP, too.
+            tcp: whether to listen on TCP as well.
 
         Raises:
             FileExistsError: another service that lives has the endpoint file, or it is something

@@ -62,7 +62,7 @@ class SourceReader(DataSourceReader):
         return [InputPartition(number) for number in range(self._job.tasks)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The rows of a task. Spark calls this once for a table without files, too."""
+        """The rows of a task. Spark calls this once even for a table without files."""
         if partition is None or partition.value is None:  # before 4.1, and since
             return
         with marked():

@@ -111,7 +111,7 @@ class _Reader(DataSourceStreamReader):
         return self._source.snapshot.table
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # PySpark's name
-        """Where a query begins. Spark asks on a restart, too, and goes on elsewhere."""
+        """Where a query begins. Spark also asks on a restart, and then continues elsewhere."""
         with marked():
             return self._stored(self._source.initial_offset())
 

@@ -3,7 +3,7 @@
 Spark shows an entry's format and folder in `SHOW TABLE EXTENDED` alone, in sessions of either kind
 and for catalogs in memory and in Hive's metastore. The answer is kept only while `enable` is in
 force, which sees the statements of this process that change the catalog, and no longer than
-`spark.lakelog.names.cacheSeconds`, since other processes change it, too.
+`spark.lakelog.names.cacheSeconds`, since other processes also change it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _known: weakref.WeakKeyDictionary[SparkSession, _Known] = weakref.WeakKeyDiction
 
 
 def watch(sessions: type) -> None:
-    """Begin to keep answers for sessions of a class; the caller must call `forget`, too."""
+    """Begin to keep answers for sessions of a class; the caller must also call `forget`."""
     _watched.add(sessions)
 
 

@@ -144,7 +144,7 @@ def positioned_df(
         files: rows of its `file_table`.
         schema: the table's, or one with fewer columns; the snapshot's own if `None`.
         prune: row groups without a row for which it is true may be left out.
-        metadata: whether rows come with `METADATA`, too.
+        metadata: whether rows also come with `METADATA`.
 
     Raises:
         DeltaError: as `files_df`.

@@ -1,4 +1,4 @@
-"""Checks of what users give the classes that delta-spark has, too, before anything is run.
+"""Checks of users' arguments to the classes that delta-spark also has, before anything runs.
 
 What is refused, and in which words, is as in `delta.tables`, so that a script which expects
 `TypeError` or `ValueError` gets it; `WrongTypeError` is both.

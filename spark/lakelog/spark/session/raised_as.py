@@ -1,4 +1,4 @@
-"""lakelog's errors as instances of PySpark's classes, too, so that a script catches either.
+"""lakelog's errors as instances of PySpark's classes as well, so that scripts catch either.
 
 `except AnalysisException` and `except TableNotFoundError` both catch what `DeltaTable.forPath` says
 of a folder without a table. Of each class of `lakelog.core.errors` there is one subclass for each

@@ -39,7 +39,7 @@ class TableAlteration:
     """What changes schema, properties and protocol of a table; each call is one commit.
 
     A column is its name, `"s.x"` for a field of a struct, or the list of its names. Each method
-    returns the version that holds the change, except those that delta-spark has, too.
+    returns the version that holds the change, except those that delta-spark also has.
     """
 
     _spark: SparkSession
@@ -52,7 +52,7 @@ class TableAlteration:
         after: str | None = None,
         first: bool = False,
     ) -> int:
-        """Add columns, which are null in every row that is there.
+        """Add columns, which are null in every existing row.
 
         Args:
             columns: DDL as `"day DATE, n INT COMMENT 'x'"`, or a schema.

@@ -361,7 +361,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         """The same table under a name, for conditions and values that name its columns.
 
         Args:
-            aliasName: the name; `t` makes a column known as `t.id`, too.
+            aliasName: the name; `t` makes a column also known as `t.id`.
         """
         check_text(aliasName, "aliasName")
         return DeltaTable(self._spark, self._log, aliasName, self._frames)

@@ -284,7 +284,7 @@ class DeltaTableBuilder(Generic[T]):
         return session_log(self._spark, location, conf)
 
     def _check_same(self, location: str, schema: StructType) -> None:
-        """Refuse to name a table that is there, and has other columns than those that are wanted.
+        """Refuse to name an existing table that has other columns than those wanted.
 
         Raises:
             DeltaAnalysisError: it has.

@@ -1,4 +1,4 @@
-"""`clusterBy` of writers: a new table is clustered, one that is there has to be so already."""
+"""`clusterBy` of writers: a new table is clustered, an existing one must already be clustered."""
 
 from __future__ import annotations
 

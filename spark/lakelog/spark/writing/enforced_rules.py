@@ -130,7 +130,7 @@ def filled_up(frame: DataFrame, fields: Iterable[StructField]) -> DataFrame:
     """The rows with each CHAR filled up, as it is stored.
 
     Args:
-        frame: may have other columns, too.
+        frame: may also have other columns.
         fields: of the table.
     """
     stored = {f.name.lower(): (sql, f) for f in fields if (sql := stored_sql(f)) is not None}

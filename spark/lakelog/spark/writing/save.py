@@ -97,7 +97,7 @@ def save_batch(
 ) -> Sequence[AddFile] | None:
     """Write one batch of a streaming query, once, however often it is tried.
 
-    A batch without rows is committed, too: the table records how far the query is.
+    A batch without rows is also committed: the table records the query's progress.
 
     Args:
         frame: the rows of the batch.

@@ -57,7 +57,7 @@ class DeltaWriter(WithColumns):
         return self
 
     def replaceWhere(self, predicate: str) -> Self:  # noqa: N802  # like partitionBy
-        """Overwrite only the rows that match; every new row must match, too."""
+        """Overwrite only the rows that match; every new row must match as well."""
         return self.option("replaceWhere", predicate)
 
     def save(

@@ -120,7 +120,7 @@ class DeltaWriterV2(WithOptions):
         self._save("append")
 
     def overwrite(self, condition: Column | str) -> None:
-        """Replace the rows for which a condition is true; it must be so of all new rows, too.
+        """Replace the rows for which a condition is true; it must also be true for all new rows.
 
         A condition on partition columns replaces whole files. Others rewrite all files of the
         table: `option("replaceWhere", "…")` of `df.write`, which is text, skips by statistics.

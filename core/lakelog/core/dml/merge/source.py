@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _ROWS: Final = 1 << 16
 """Rows of a record batch of the file."""
 _BYTES: Final = 16 << 20
-"""As many bytes are a record batch, too."""
+"""Bytes of a record batch of the file."""
 
 
 class SourceRows:

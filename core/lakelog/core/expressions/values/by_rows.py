@@ -31,7 +31,7 @@ def by_rows(
         function: gets a value of each.
         result: the type of what it gives.
         values: its arguments.
-        nulls: whether the function is asked about nulls, too.
+        nulls: whether the function is also called for nulls.
         nullable: see `computed`; true of a function that may give `None` for what is not null.
     """
     arrow = to_arrow_type(result)

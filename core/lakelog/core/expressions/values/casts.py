@@ -430,7 +430,7 @@ def _seconds(data: Any, _: str) -> Any:
 
 
 def _whole_part(data: Any, _: str) -> Any:
-    """Of 2⁶³ the largest long: Spark, too, compares with that as a double."""
+    """The whole part, for 2⁶³ the largest long: Spark also compares with that as a double."""
     data = pc.trunc(data)
     most = scalar_of(2.0**63, data.type)
     is_most = pc.equal(data, most)

@@ -193,7 +193,7 @@ def binary_digits(values: Sequence[Value], _: str) -> Value:
 
 
 def factorial(values: Sequence[Value], zone: str) -> Value:
-    """`factorial`: null where a long can't hold it, too."""
+    """`factorial`: also null where a long can't hold it."""
     (value,) = values
     _integral(value.data_type, "factorial")
     return by_rows(

@@ -82,7 +82,7 @@ def _numbered(name: str, clock: Value) -> Value:
 
 
 def extracted(field: str, value: Value, zone: str) -> Value:
-    """`EXTRACT(field FROM value)`, which is `date_part('field', value)`, too."""
+    """`EXTRACT(field FROM value)`, which is also `date_part('field', value)`."""
     name = _SOURCES.get(field.lower())
     if name is None:
         raise NotInCoreError(f"EXTRACT({field} FROM …)")
@@ -180,7 +180,7 @@ def later(value: Value, count: int, unit: str, zone: str) -> Value:
         if unit in _MONTHS:
             return _months_later([value, _count_of(count * _MONTHS[unit])], zone)
     elif value.data_type == _TIMESTAMP and unit in _MICROS:
-        # Spark, too, moves the clock by the whole days, and the instant by the rest.
+        # Spark also moves the clock by the whole days, and the instant by the rest.
         micros = abs(count) * _MICROS[unit]
         days, rest = (each if count > 0 else -each for each in divmod(micros, _DAY_MICROS))
         start = later(value, days, "DAY", zone) if days else value

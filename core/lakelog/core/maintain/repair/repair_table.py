@@ -356,7 +356,7 @@ def _check_unchanged(log: DeltaLog, repaired: int, snapshot: Snapshot) -> None:
     if what is not None:
         raise DeltaAnalysisError(
             f"nothing was put back into {log.table}: {what} since the repair (version {repaired}), "
-            "and that may concern the files that it took out, too. Where they exist again, RESTORE "
+            "and that may also concern the files that it took out. Where they exist again, RESTORE "
             f"to version {repaired - 1} brings them back, and takes back all that came after it.",
             table=log.table,
             version=repaired,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lakelog.core.streaming.stream_options import StreamOptions
 
 _MARK = "metadata"
-"""The file of a checkpoint that is there before a query's first batch."""
+"""The file of a checkpoint that exists before a query's first batch."""
 _HIGHEST = 16
 """Folders between the location and the checkpoint's own, at most."""
 
@@ -50,7 +50,7 @@ class Tracker:
     """The metadata of one stream."""
 
     def __init__(self, log: DeltaLog, tracking: TrackingLog, options: StreamOptions) -> None:
-        """Read what is there; see `stream_snapshot`."""
+        """Read the existing entries; see `stream_snapshot`."""
         self._log = log
         self._tracking = tracking
         entries = tracking.entries()

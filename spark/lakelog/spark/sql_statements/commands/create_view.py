@@ -138,7 +138,7 @@ def _using(s: CommandContext, wanted: NewView) -> Command | None:
     c = s.cursor
     c.need("USING")
     if c.name().parts != ("delta",) or reads_delta(s.spark) or wanted.columns:
-        return None  # a source that is registered can write, too
+        return None  # a registered source can also write
     s.is_ours = True
     given = given_options(c.group(), s.runner.value) if c.took("OPTIONS") else {}
     c.end()

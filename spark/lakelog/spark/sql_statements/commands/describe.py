@@ -45,7 +45,7 @@ def describe_table(s: CommandContext) -> Command | None:
     c.need_any("DESC", "DESCRIBE")
     if c.ahead(1) != ".":
         c.took("TABLE")
-    # A table may have these names, too.
+    # A table may also have these names.
     follows = c.at + 1 < len(c.tokens) and c.ahead(1) != "."
     extended = follows and (c.took("EXTENDED") or c.took("FORMATTED"))
     name = c.name()

@@ -71,7 +71,7 @@ class NewTable:
 
 
 def create_empty(s: CommandContext, wanted: NewTable) -> DataFrame:
-    """Make a table without rows; or, without columns either, a name for one that is there."""
+    """Make a table without rows; or, without columns either, a name for an existing one."""
     schema = _schema(s, wanted)
     keeps = wanted.mode in ("create", "create_if_not_exists")
     names = path_in(wanted.name.parts) is None or not wanted.columns
@@ -192,7 +192,7 @@ def place_for_statement(
 
 
 def _registered(s: CommandContext, wanted: NewTable, path: str, schema: CoreStruct) -> DataFrame:
-    """Give a table that is there a name; what the statement says of it must be so."""
+    """Name an existing table; the statement's description of it must be true."""
     snapshot = DeltaTable.forPath(s.spark, path).log.snapshot
     if wanted.columns and _shape(schema) != _shape(snapshot.schema):
         raise DeltaAnalysisError(

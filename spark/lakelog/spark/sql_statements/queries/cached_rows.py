@@ -85,7 +85,7 @@ def current(
         held = _held.get(spark, {}).get(key)
         if held is None:
             return frame
-        # By versions, not by what this session has done: other processes commit, too.
+        # By versions, not by what this session has done: other processes also commit.
         if held.read != read:
             held.frame.unpersist()
             held.frame, held.read = _persisted(frame, held.level), dict(read)
