@@ -295,7 +295,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         if how is _How.RECALLED and all(report.passed for report in reports):
             _of_module(_Test.module).tests[item.name] = _Test.keys
             break
-    kind = how.name.lower() if len(ways) == 1 or how is not ways[-1] else "forgotten"
+    kind = _Test.how.name.lower() if _Test.how is ways[0] else "forgotten"
     _Test.module, _Test.how = "", _How.LIVE
     for report in reports:
         report.user_properties.append((_PLAYED, kind))
