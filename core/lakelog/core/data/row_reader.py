@@ -20,6 +20,7 @@ import pyarrow as pa
 from lakelog.core.arrays import integers
 from lakelog.core.arrow.arrow_casts import cast_table
 from lakelog.core.arrow.arrow_types import to_arrow_schema
+from lakelog.core.arrow.encodings import table_bytes
 from lakelog.core.arrow.limited_text import with_padding
 from lakelog.core.arrow.repeated import repeated
 from lakelog.core.compute import pc
@@ -341,22 +342,25 @@ def _bounded(
     # No text is longer than all that is stored.
     rows = min(most_rows, max(_FIRST_ROWS, most_bytes // max(about.total_byte_size, 1)))
     found = parquet.iter_batches(rows, row_groups=[group], columns=names, use_threads=use_threads)
-    held: list[pa.RecordBatch] = []
+    held: list[pa.Table] = []
     count = size = 0
     for batch in found:
-        held.append(batch)
-        count, size = count + batch.num_rows, size + batch.nbytes
-        width = max(batch.nbytes // batch.num_rows, 1)
+        table = pa.Table.from_batches([batch])
+        # The file may say that Arrow keeps the dictionary of a column.
+        decoded = table_bytes(table)
+        held.append(table)
+        count, size = count + table.num_rows, size + decoded
+        width = max(decoded // table.num_rows, 1)
         room = min(most_rows - count, (most_bytes - size) // width)
         if room < 1:
-            yield pa.Table.from_batches(held)
+            yield pa.concat_tables(held)
             held, count, size = [], 0, 0
             room = max(min(most_rows, most_bytes // width), 1)
         rows = min(room, _GROWTH * rows)
         # Each batch is read with the number that is set by then.
         parquet.reader.set_batch_size(rows)
     if held:
-        yield pa.Table.from_batches(held)
+        yield pa.concat_tables(held)
 
 
 def _kept(

@@ -39,15 +39,18 @@ GROWTH = 80 << 20
 """Of the 200 MB more: which threads are how far is chance."""
 
 
-def of_file(folder: Path, rows: int, *texts: str) -> str:
-    """A table of one file; each text is that of as many rows as the others."""
+def of_file(folder: Path, rows: int, *texts: str, keeps_type: bool = False) -> str:
+    """A table of one file; each text is that of as many rows as the others.
+
+    Where the file keeps the type, pyarrow reads the texts as a dictionary, too.
+    """
     folder.mkdir()
     indices = pa.array([at * len(texts) // rows for at in range(rows)], pa.int32())
     column = pa.DictionaryArray.from_arrays(indices, list(texts))
     rows_of = pa.table({"id": pa.array(range(rows), pa.int64()), "t": column})
     # Dictionaries are written as they are: no row's text is made.
     path = folder / "one.parquet"
-    pq.write_table(rows_of, path, row_group_size=rows, store_schema=False)
+    pq.write_table(rows_of, path, row_group_size=rows, store_schema=keeps_type)
     assert path.stat().st_size < 2 << 20
     convert_to_delta(str(folder), properties={"delta.enableChangeDataFeed": "true"})
     return str(folder)
@@ -145,6 +148,30 @@ def test_twice_the_rows_take_no_more_memory(tmp_path: Path, work: Callable[[str]
         peak(work, of_file(tmp_path / str(rows), rows, "x" * WIDTH)) for rows in (ROWS, 2 * ROWS)
     )
     assert more - less < GROWTH, (less >> 20, more >> 20)
+
+
+@pytest.mark.parametrize("work", [batches, delete])
+def test_a_type_of_a_dictionary_takes_no_more_memory(
+    tmp_path: Path, work: Callable[[str], None]
+) -> None:
+    less, more = (
+        peak(work, of_file(tmp_path / str(rows), rows, "x" * WIDTH, keeps_type=True))
+        for rows in (ROWS, 2 * ROWS)
+    )
+    assert more - less < GROWTH, (less >> 20, more >> 20)
+
+
+def test_batches_stay_large_beside_a_dictionary_that_is_larger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_reader, "_BATCH_BYTES", 1 << 16)
+    texts = [f"{at:04}" * 25 for at in range(2_000)]
+    uri = of_file(tmp_path / "t", 10_000, *texts, keeps_type=True)
+    found = list(scan(uri).to_batches())
+    assert [text for each in found for text in each["t"].to_pylist()] == [
+        text for text in texts for _ in range(5)
+    ]
+    assert len(found) < 2 * 10_000 * 112 // (1 << 16)
 
 
 def test_batches_get_smaller_where_texts_get_longer(tmp_path: Path) -> None:
