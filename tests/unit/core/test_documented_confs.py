@@ -139,6 +139,7 @@ TEXTS = {
 ELSEWHERE = {
     "spark.sql.session.timeZone": "conditions and values of each entry have tests of their own",
     "spark.sql.ansi.enabled": "conditions and values go by ANSI rules whatever it says",
+    "spark.sql.legacy.timeParserPolicy": "patterns of times go by CORRECTED whatever it says",
     "spark.sql.streaming.checkpointLocation": "streams alone",
     "spark.lakelog.unsafe.singleWriter": "the stores that ask for it",
     "spark.lakelog.unsafe.storedExpressions": "the functions that a table's expressions call",
