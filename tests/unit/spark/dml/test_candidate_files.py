@@ -68,6 +68,20 @@ def test_without_an_alias_a_column_is_the_tables_where_the_source_has_none_of_th
     assert known(found) == (("day = DATE '2024-01-01'",), (("own", "key"),))
 
 
+def test_texts_do_not_bound_the_numbers_and_dates_that_they_are_compared_as(
+    tmp_path: Path,
+) -> None:
+    write_arrow(str(tmp_path), pa.table({"n": [9], "text": ["9"]}))
+    write_arrow(str(tmp_path), pa.table({"n": [10], "text": ["10"]}), mode="append")
+    snapshot, source = DeltaLog.for_table(str(tmp_path)).snapshot, schema_from("s STRING, i INT")
+    found = MergeReads.of("t.n = s", snapshot, source, "t")
+    assert (found.keys, found.predicate([])) == ((), None)
+    assert MergeReads.of("t.text = s", snapshot, source, "t").keys == ("s",)
+    found = MergeReads.of("t.n = i", snapshot, source, "t")
+    predicate = found.predicate([pa.scalar(9, pa.int32()), pa.scalar(10, pa.int32())])
+    assert snapshot.file_table_for(predicate).num_rows == 2
+
+
 def test_nothing_is_known_of_a_condition_without_text(snapshot: Snapshot) -> None:
     assert known(MergeReads.of(None, snapshot, SOURCE, "t")) == ((), ())
 

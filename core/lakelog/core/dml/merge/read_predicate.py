@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _MOST_VALUES: Final = 64
 """So many keys are listed; of more, the least and the greatest are used."""
+_STRING: Final = PrimitiveType("string")
 _WITHOUT_BOUNDS: Final = tuple(map(PrimitiveType, ("boolean", "timestamp", "timestamp_ntz")))
 """Types of which an engine gives none: times have the zone of its session."""
 _ORDERED: Final = frozenset(
@@ -107,7 +108,10 @@ class MergeReads:
         for key in search.keys:
             column, root = _column(key, sides), key.source.root
             plain = isinstance(root, Name) and len(root.path) == 1 and not key.null_safe
-            if plain and column is not None and key.data_type not in _WITHOUT_BOUNDS:
+            # Texts are in another order than the numbers or dates that they are compared as.
+            same_order = sides.type_of(key.source) != _STRING or key.data_type == _STRING
+            has_bounds = plain and same_order and key.data_type not in _WITHOUT_BOUNDS
+            if has_bounds and column is not None:
                 keys += [name for name in source.names if theirs.named(name) in key.source.names]
                 columns.append((column, key.char_length))
         return cls(tuple(filters), tuple(keys), tuple(columns))
