@@ -81,7 +81,8 @@ def _value(expr: Expression) -> str:
         case Name(path, quoted):
             return sql_path(path) if quoted else dotted(path)
         case Negative(part):
-            return f"-{_operand(part)}"
+            text = _operand(part)
+            return f"-({text})" if text.startswith("-") else f"-{text}"
         case Arithmetic():
             return _arithmetic(expr)
         case Interval(number, unit):

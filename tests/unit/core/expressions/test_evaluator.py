@@ -490,3 +490,59 @@ def test_what_has_a_type_has_data_of_that_type(count: int) -> None:
             assert value.of(rows).type == to_arrow_type(value.data_type), to_sql(tree)
             taken += 1
     assert taken > 300 * count
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "found"),
+    [
+        ("pmod(i, 2147483647)", "int", [2147483646, 1, None]),
+        ("pmod(-i, 2147483647)", "int", [1, 2147483646, None]),
+        ("pmod(CAST(-100 AS TINYINT), CAST(-128 AS TINYINT))", "tinyint", [-100] * 3),
+        ("pmod(9223372036854775806, 9223372036854775807)", "bigint", [(1 << 63) - 2] * 3),
+        ("floor(x)", "bigint", [(1 << 63) - 1, 0, None]),
+        ("ceil(-x)", "bigint", [-(1 << 63), 0, None]),
+        ("-2147483648", "int", [-(1 << 31)] * 3),
+        ("-(2147483648)", "bigint", [-(1 << 31)] * 3),
+        ("-9223372036854775808", "bigint", [-(1 << 63)] * 3),
+        ("hash(-2147483648) = hash(CAST('-2147483648' AS INT))", "boolean", [True] * 3),
+    ],
+)
+def test_numbers_at_the_ends_of_their_types(sql: str, kind: str, found: list[Any]) -> None:
+    table = pa.table(
+        {
+            "i": pa.array([2147483646, 1, None], pa.int32()),
+            "x": [float("inf"), float("nan"), None],
+        }
+    )
+    schema = from_arrow_schema(table.schema)
+    target = value_type(sql, schema)
+    assert str(target) == kind
+    assert target is not None
+    assert evaluate_value(sql, table, schema, target).to_pylist() == found
+
+
+def test_the_smallest_integers_are_written_as_they_are_read() -> None:
+    for sql in ("-2147483648", "-(-2147483648)", "1 - -9223372036854775808"):
+        assert to_sql(parse_sql(sql)) == sql
+
+
+@pytest.mark.parametrize("scale", [20, 28, 37])
+def test_an_integer_becomes_a_decimal_of_any_scale(scale: int) -> None:
+    for source in (pa.array([1, None], pa.int64()), pa.array([True, None])):
+        table = pa.table({"n": source})
+        schema = from_arrow_schema(table.schema)
+        found = evaluate_value("n", table, schema, DecimalType(38, scale)).to_pylist()
+        assert found == [1, None]
+
+
+@pytest.mark.parametrize("sql", ["round(9223372036854775807, -1)", "round(n, -1)"])
+def test_what_rounds_to_more_than_a_long_holds_has_no_result(sql: str) -> None:
+    table = pa.table({"n": [(1 << 63) - 1]})
+    with pytest.raises(DeltaAnalysisError, match="no result for some row"):
+        evaluate_value(sql, table, from_arrow_schema(table.schema), LONG)
+
+
+def test_days_beyond_python_s_are_left_to_spark() -> None:
+    table = pa.table({"days": pa.array([[2_932_897]], pa.list_(pa.date32()))})
+    with pytest.raises(InvalidPredicateError, match="only Spark"):
+        evaluate_value("size(days)", table, from_arrow_schema(table.schema), INT)

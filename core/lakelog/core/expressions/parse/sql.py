@@ -212,7 +212,7 @@ class _Reader:
             exp.Dot: self._name,
             exp.Literal: self._literal,
             exp.HexString: self._bytes,
-            exp.Neg: lambda n: Negative(self.read(n.this)),
+            exp.Neg: self._negative,
             exp.Cast: self._literal_cast if simple else self._cast,
             exp.TryCast: self._literal_cast if simple else self._cast,
             exp.Is: self._is,
@@ -306,6 +306,10 @@ class _Reader:
         if self._odd_escapes:
             return self._opaque(node, "a string with a backslash")
         return Literal(text, _STRING)
+
+    def _negative(self, node: Any) -> Expression:
+        part = self.read(node.this)
+        return _negated(part) if isinstance(node.this, self._exp.Literal) else Negative(part)
 
     def _literals_in_a_row(self, node: Any) -> Expression:
         """`'a' 'b'`, which is one text to Spark."""
@@ -465,6 +469,16 @@ def _number(text: str) -> Literal | None:
     return Literal(exact, DecimalType(digits, scale)) if digits <= _MOST_DIGITS else None
 
 
+def _negated(part: Expression) -> Expression:
+    """`-` and a number, which are one number to Spark: so the smallest integers have their type."""
+    match part:
+        case Literal(value, kind) if (value, kind) == (1 << 31, _LONG):
+            return Literal(-(1 << 31), _INTEGER)
+        case Literal(value, kind) if (value, kind) == (1 << 63, DecimalType(19, 0)):
+            return Literal(-(1 << 63), _LONG)
+    return Negative(part)
+
+
 def _short_for(literal: Literal, target: DataType) -> Literal | None:
     """`1.5D`, `1.5BD` and `DATE '…'`, which sqlglot has as a CAST; `None` of what Spark casts."""
     value = literal.value
@@ -504,4 +518,4 @@ def _plain(given: PlainValue) -> Expression:
     found = _number(str(abs(value)))
     if found is None:
         return Opaque(str(value), why=f"the number {value}")
-    return Negative(found) if value < 0 else found
+    return _negated(found) if value < 0 else found

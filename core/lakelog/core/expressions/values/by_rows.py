@@ -54,11 +54,11 @@ def row_results(
     def called(row: tuple[Any, ...]) -> Any:
         return None if not nulls and None in row else function(*row)
 
-    if all(isinstance(each, pa.Scalar) for each in data):
-        return scalar_of(called(tuple(each.as_py() for each in data)), arrow)
     columns = (each.to_pylist() for each in as_columns(data))
     found = [called(row) for row in zip(*columns, strict=True)]
     try:
+        if all(isinstance(each, pa.Scalar) for each in data):
+            return scalar_of(found[0], arrow)
         return array_of(found, arrow)
     except OverflowError as exc:
         raise pa.ArrowInvalid(str(exc)) from None

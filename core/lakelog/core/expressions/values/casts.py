@@ -294,7 +294,7 @@ def _from_decimal(target: DataType) -> Callable[[Any, str], Any] | None:
 def _to_decimal(source: DataType, target: DecimalType) -> Callable[[Any, str], Any] | None:
     if isinstance(source, PrimitiveType) and source.name in INTEGERS:
         # Arrow requires 19 digits for any int64; the values may have fewer.
-        return lambda data, _: pc.cast(data, pa.decimal128(38, target.scale))
+        return lambda data, _: pc.cast(data, pa.decimal256(76, target.scale))
     if isinstance(source, DecimalType):
         # Arrow rounds within the digits of the type: 9.99 of three digits would be 0.
         wide = pa.decimal256(76, source.scale)
@@ -302,7 +302,7 @@ def _to_decimal(source: DataType, target: DecimalType) -> Callable[[Any, str], A
             pc.cast(data, wide), target.scale, round_mode="half_towards_infinity"
         )
     if source == PrimitiveType("boolean"):
-        return lambda data, _: pc.cast(pc.cast(data, pa.int8()), pa.decimal128(38, target.scale))
+        return lambda data, _: pc.cast(pc.cast(data, pa.int8()), pa.decimal256(76, target.scale))
     if source == PrimitiveType("string"):
         unit = Decimal(1).scaleb(-target.scale)
         kind = to_arrow_type(target)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.arrays import scalar_of
+from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.arrow.comparing import compare
 from lakelog.core.compute import pc
-from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError, has_order
+from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError, common_type, has_order
 from lakelog.core.expressions.values.by_rows import by_rows, plain
 from lakelog.core.expressions.values.casts import cast_value, conjoined
 from lakelog.core.expressions.values.decimals import exactly, rounded_type
@@ -31,7 +32,8 @@ _WIDE = Context(prec=400)
 """Digits enough for the largest double."""
 _ALL_BITS = (1 << 64) - 1
 _MOST_FACTORIAL = 20
-_LONG, _DOUBLE = PrimitiveType("long"), PrimitiveType("double")
+_INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
+_DOUBLE = PrimitiveType("double")
 FLOATS = (PrimitiveType("float"), _DOUBLE)
 
 
@@ -56,7 +58,7 @@ def stepped(mode: str) -> Callable[[Sequence[Value], str], Value]:
         mode: of `decimal`.
     """
 
-    def apply(values: Sequence[Value], _: str) -> Value:
+    def apply(values: Sequence[Value], zone: str) -> Value:
         (value,) = values
         if isinstance(value.data_type, DecimalType):
             kind = value.data_type
@@ -66,11 +68,21 @@ def stepped(mode: str) -> Callable[[Sequence[Value], str], Value]:
             return exactly(lambda number: number.to_integral_value(mode), kind, value)
         if value.data_type in FLOATS:
             function = pc.ceil if mode == ROUND_CEILING else pc.floor
-            return computed(_LONG, lambda data: pc.cast(function(data), pa.int64()), value)
+            number = cast_value(value, _DOUBLE, zone)
+            whole = computed(_DOUBLE, lambda data: _within_longs(function(data)), number)
+            return cast_value(whole, _LONG, zone)
         _integral(value.data_type, "ceil" if mode == ROUND_CEILING else "floor")
         return computed(_LONG, lambda data: pc.cast(data, pa.int64()), value)
 
     return apply
+
+
+def _within_longs(data: Any) -> Any:
+    """Doubles as Java's cast has them: the nearest one that a long holds, and 0 for NaN."""
+    zero, least, most = (scalar_of(each, pa.float64()) for each in (0.0, -(2.0**63), 2.0**63))
+    data = pc.if_else(pc.is_nan(data), zero, data)
+    data = pc.min_element_wise(data, most, skip_nulls=False)
+    return pc.max_element_wise(data, least, skip_nulls=False)
 
 
 def _at_scale(value: Value, scale: int, mode: str) -> Value:
@@ -157,13 +169,16 @@ def positive_modulo(values: Sequence[Value], zone: str) -> Value:
     """`pmod`, of integers alone: never negative for a positive divisor."""
     (left, right), kind = conjoined(values, zone)
     _integral(kind, "pmod")
+    arrow = to_arrow_type(kind)
+    # Java adds as ints what is narrower, and lets longer ones overflow.
+    added = common_type([kind, _INTEGER])
 
     def positive(left: Any, right: Any) -> Any:
         rest = remainder(left, right)
-        moved = remainder(pc.add_checked(rest, right), right)
-        return pc.if_else(pc.less(rest, 0), moved, rest)
+        moved = remainder(pc.add(rest, right), right)
+        return pc.cast(pc.if_else(pc.less(rest, 0), moved, rest), arrow)
 
-    return computed(kind, positive, left, right)
+    return computed(kind, positive, *(cast_value(each, added, zone) for each in (left, right)))
 
 
 def absolute(values: Sequence[Value], _: str) -> Value:
@@ -199,7 +214,7 @@ def factorial(values: Sequence[Value], zone: str) -> Value:
     return by_rows(
         lambda number: math.factorial(number) if 0 <= number <= _MOST_FACTORIAL else None,
         _LONG,
-        cast_value(value, PrimitiveType("integer"), zone),
+        cast_value(value, _INTEGER, zone),
         nullable=True,
     )
 

@@ -417,7 +417,7 @@ def _in_core(node: Call) -> Iterator[None]:
         yield
     except pa.ArrowException:
         raise
-    except (ValueError, IndexError):
+    except (ValueError, IndexError, OverflowError):
         # A different number of arguments than the function has here, or a time that Python lacks.
         raise NotInCoreError(to_sql(node)) from None
 
@@ -520,7 +520,7 @@ def _written_digits(node: Expression) -> int | None:
             # `2L` is written so in the tree, too, and has other digits to Spark than a CAST.
             raise NotInCoreError(f"{to_sql(node)} next to a decimal")
         case Literal(int() as value) if not isinstance(value, bool):
-            return len(str(value))
+            return len(str(abs(value)))
         case _:
             return None
 
