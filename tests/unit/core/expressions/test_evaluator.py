@@ -546,3 +546,19 @@ def test_days_beyond_python_s_are_left_to_spark() -> None:
     table = pa.table({"days": pa.array([[2_932_897]], pa.list_(pa.date32()))})
     with pytest.raises(InvalidPredicateError, match="only Spark"):
         evaluate_value("size(days)", table, from_arrow_schema(table.schema), INT)
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("n BETWEEN 5 AND n DIV m", [False, False]),
+        ("n IN (1, n DIV m)", [True, True]),
+        ("n IN (n, n DIV m, NULL)", [True, True]),
+        ("n NOT IN (1, n DIV m)", [False, False]),
+    ],
+)
+def test_a_bound_or_an_item_is_computed_where_it_is_asked_for(sql: str, found: list[bool]) -> None:
+    table = pa.table({"n": [1, 2], "m": [0, 1]})
+    schema = from_arrow_schema(table.schema)
+    values = evaluate_value(sql, table, schema, PrimitiveType("boolean"))
+    assert values.to_pylist() == found

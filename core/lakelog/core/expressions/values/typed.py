@@ -292,25 +292,7 @@ class _Typer:
         return self._joined(node.parts, pc.or_kleene, decided=True)
 
     def _joined(self, parts: Sequence[Expression], join: Any, *, decided: bool) -> Value:
-        """A part need not have a value where those before it decide, as in Spark."""
-        first, *others = map(self._condition, parts)
-        lazy = [(each, _may_fail(part)) for each, part in zip(others, parts[1:], strict=True)]
-
-        def of(rows: pa.RecordBatch) -> Any:
-            found = first.of(rows)
-            for part, may_fail in lazy:
-                if not may_fail:
-                    found = join(found, part.of(rows))
-                    continue
-                if isinstance(found, pa.Scalar):
-                    found = pa.repeat(found, rows.num_rows)
-                kept = pc.fill_null(pc.not_equal(found, scalar_of(decided, pa.bool_())), True)
-                asked = pc.indices_nonzero(kept)
-                data = part.of(_some(rows, asked))
-                found = join(found, _spread([(asked, data)], len(found), pa.bool_()))
-            return found
-
-        return made_of((first, *others), _BOOLEAN, of)
+        return _in_turn([(self._condition(each), each) for each in parts], join, decided=decided)
 
     def _not(self, node: Not) -> Value:
         return computed(_BOOLEAN, pc.invert, self._condition(node.part))
@@ -319,7 +301,7 @@ class _Typer:
         # Spark fills up a CHAR in each single comparison, but not in BETWEEN.
         low = self._comparison(">=", node.part, node.low, fills_up=False)
         high = self._comparison("<=", node.part, node.high, fills_up=False)
-        return computed(_BOOLEAN, pc.and_kleene, low, high)
+        return _in_turn([(low, node.low), (high, node.high)], pc.and_kleene, decided=False)
 
     def _among(self, node: Among) -> Value:
         # All of a list are compared in one type.
@@ -335,6 +317,9 @@ class _Typer:
 
             return computed(_BOOLEAN, inside, compared[0])
         equal = _comparer("=", nans=nans)
+        if any(map(_may_fail, node.items)):
+            same = (computed(_BOOLEAN, equal, compared[0], each) for each in compared[1:])
+            return _in_turn([*zip(same, node.items, strict=True)], pc.or_kleene, decided=True)
 
         def is_any(wanted: Any, *items: Any) -> Any:
             return functools.reduce(pc.or_kleene, (equal(wanted, each) for each in items))
@@ -448,6 +433,31 @@ def _members(items: Sequence[Value]) -> Any:
         return array_of([each.as_py() for each in scalars], scalars[0].type)
     except (OverflowError, pa.ArrowException):
         return None  # a time that Python can't represent, or no value at all
+
+
+def _in_turn(parts: Sequence[tuple[Value, Expression]], join: Any, *, decided: bool) -> Value:
+    """Conditions joined by AND or OR, each with the part of the tree that only it asks for.
+
+    That part need not have a value where the conditions before it decide, as in Spark.
+    """
+    (first, _), *others = parts
+    lazy = [(each, _may_fail(node)) for each, node in others]
+
+    def of(rows: pa.RecordBatch) -> Any:
+        found = first.of(rows)
+        for part, may_fail in lazy:
+            if not may_fail:
+                found = join(found, part.of(rows))
+                continue
+            if isinstance(found, pa.Scalar):
+                found = pa.repeat(found, rows.num_rows)
+            kept = pc.fill_null(pc.not_equal(found, scalar_of(decided, pa.bool_())), True)
+            asked = pc.indices_nonzero(kept)
+            data = part.of(_some(rows, asked))
+            found = join(found, _spread([(asked, data)], len(found), pa.bool_()))
+        return found
+
+    return made_of([each for each, _ in parts], _BOOLEAN, of)
 
 
 def _taken_by(test: Value, arm: Value, rows: pa.RecordBatch) -> tuple[Any, Any]:
