@@ -5,8 +5,8 @@ Pickled by value to executors, as `lakelog.core.portable.hive_writer` is.
 
 from __future__ import annotations
 
+import errno
 import os
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lakelog.core.portable.at_once import do_at_once
@@ -60,9 +60,13 @@ def sync_file(path: str) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         if full is not None:  # macOS, whose fsync stops at the disk's cache
-            with suppress(OSError):  # a network mount without it
+            try:
                 fcntl.fcntl(handle, full)
                 return
+            except OSError as error:
+                # A network mount may lack it. A disk's error might not be said a second time.
+                if error.errno in (errno.EIO, errno.ENOSPC, errno.EDQUOT):
+                    raise
         os.fsync(handle)
     finally:
         os.close(handle)

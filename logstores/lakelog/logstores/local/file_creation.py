@@ -65,9 +65,13 @@ def sync(fd: int) -> None:
 
     full: int | None = getattr(fcntl, "F_FULLFSYNC", None)
     if full is not None:
-        with suppress(OSError):  # a network mount without it
+        try:
             fcntl.fcntl(fd, full)
             return
+        except OSError as error:
+            # A network mount may lack it. A disk's error might not be said a second time.
+            if error.errno in (errno.EIO, errno.ENOSPC, errno.EDQUOT):
+                raise
     os.fsync(fd)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import threading
 from typing import TYPE_CHECKING, Any
@@ -10,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from lakelog.core.portable.hive_writer import WritePlan, write_batches
-from lakelog.core.portable.syncing import sync_files
+from lakelog.core.portable.syncing import sync_file, sync_files
+from lakelog.logstores.local import file_creation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +31,43 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(os, "fsync", fsync)
     return found
+
+
+def full_sync(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Have a Mac's call that flushes the disk's cache, and let it fail."""
+
+    def fail(_: int, command: int) -> None:
+        assert command == 51
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", fail)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EDQUOT])
+def test_a_disk_that_fails_is_not_asked_in_a_weaker_way(
+    tmp_path: Path, synced: list[str], monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    full_sync(monkeypatch, code)
+    with pytest.raises(OSError, match=os.strerror(code)):
+        sync_file(str(tmp_path))
+    with (
+        file_creation.Folder(str(tmp_path)) as folder,
+        pytest.raises(OSError, match=os.strerror(code)),
+    ):
+        folder.sync()
+    assert synced == []
+
+
+@pytest.mark.parametrize("code", [errno.ENOTSUP, errno.ENOTTY, errno.EINVAL])
+def test_a_mount_without_a_full_flush_is_flushed_as_it_can_be(
+    tmp_path: Path, synced: list[str], monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    full_sync(monkeypatch, code)
+    sync_file(str(tmp_path))
+    with file_creation.Folder(str(tmp_path)) as folder:
+        folder.sync()
+    assert synced == [str(tmp_path)] * 2
 
 
 def test_each_file_and_each_folder_is_flushed_once(tmp_path: Path, synced: list[str]) -> None:
