@@ -62,7 +62,9 @@ class SourceWriter(DataSourceArrowWriter):
         log = DeltaLog.for_table(path, self._conf)
         self._table = log.table
         check_holds_rows(self._data, self._data, log.table)
-        txn = self._begin(log).txn
+        write = TableWrite(log.start_transaction(), self._options)
+        self._settle(write)
+        txn = write.txn
         self._schema_string = txn.metadata.schema_string
         self._partitions = list(txn.metadata.partition_columns)
         self._check(txn, log)
@@ -75,12 +77,10 @@ class SourceWriter(DataSourceArrowWriter):
         )
         self._plan = replace(plan, filesystem=for_workers(plan.filesystem))
 
-    def _begin(self, log: DeltaLog, planned: StructType | None = None) -> TableWrite:
-        write = TableWrite(log.start_transaction(), self._options)
+    def _settle(self, write: TableWrite, planned: StructType | None = None) -> None:
         write.settle_schema(self._given, planned=planned)
         if self._options.mode == "overwrite" and self._options.data_change:
             write.txn.changes.assert_removable()
-        return write
 
     def _check(self, txn: OptimisticTransaction, log: DeltaLog) -> None:
         for each in table_constraints(txn.metadata):
@@ -134,9 +134,10 @@ class SourceWriter(DataSourceArrowWriter):
 
     def _commit(self, results: list[tuple[Any, ...]]) -> None:
         log = DeltaLog.for_table(self._table, self._conf)
-        write = self._begin(log, StructType.from_json(self._schema_string))
+        write = TableWrite(log.start_transaction(), self._options)
         with AttemptFiles(write.txn) as files:
             files.at(path for path, *_ in results)
+            self._settle(write, StructType.from_json(self._schema_string))
             self._commit_files(write, results)
 
     def _commit_files(self, write: TableWrite, results: list[tuple[Any, ...]]) -> None:
