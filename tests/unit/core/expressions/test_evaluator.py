@@ -562,3 +562,37 @@ def test_a_bound_or_an_item_is_computed_where_it_is_asked_for(sql: str, found: l
     schema = from_arrow_schema(table.schema)
     values = evaluate_value(sql, table, schema, PrimitiveType("boolean"))
     assert values.to_pylist() == found
+
+
+def test_an_arm_without_a_value_is_an_error_of_the_rows_that_ask_for_it() -> None:
+    schema = from_arrow_schema(pa.schema({"n": pa.int64()}))
+    for sql, found in (("if(n > 0, n, 1 DIV 0)", [1, 2]), ("nvl(n, 1 DIV 0)", [1, 2])):
+        taken = evaluate_value(sql, pa.table({"n": [1, 2]}), schema, LONG)
+        assert taken.to_pylist() == found
+        with pytest.raises(DeltaAnalysisError, match="divide by zero"):
+            evaluate_value(sql, pa.table({"n": pa.array([None], pa.int64())}), schema, LONG)
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("coalesce(n, 7)", [1, 7]),
+        ("coalesce(n, m, 7 DIV m)", [1, 2]),
+        ("coalesce(coalesce(n, m), 7)", [1, 2]),
+        ("coalesce(st.x, n, -1)", [3, -1]),
+        ("coalesce(7, n)", [7, 7]),
+        ("coalesce(NULL, 7, 1 DIV 0)", [7, 7]),
+    ],
+)
+def test_null_in_a_column_that_may_not_be_null_is_null(sql: str, found: list[int]) -> None:
+    """A file may lack a column that became NOT NULL without it."""
+    never = StructField("x", LONG, nullable=False)
+    schema = StructType(
+        (
+            StructField("n", LONG, nullable=False),
+            StructField("m", LONG, nullable=False),
+            StructField("st", StructType((never,)), nullable=False),
+        )
+    )
+    table = pa.table({"n": [1, None], "m": [2, 2], "st": [{"x": 3}, {"x": None}]})
+    assert evaluate_value(sql, table, schema, LONG).to_pylist() == found

@@ -370,14 +370,17 @@ class _Typer:
         if name in ("nullif", "nvl2") or not given or (name != "coalesce" and len(given) != 2):
             raise NotInCoreError(to_sql(node))
         values, kind = conjoined([self.value(each) for each in given], self._zone)
-        # No row comes to what is behind one that is never null.
-        count = next((n for n, each in enumerate(values, 1) if not each.nullable), len(values))
-        values = values[:count]
-        nullable = values[-1].nullable
-        if any(map(_may_fail, given[1:count])):
-            of = _by_arm([partial(_given_by, each) for each in values[:-1]], values[-1])
-            return made_of(values, kind, of, nullable=nullable)
-        return computed(kind, pc.coalesce, *values, nullable=nullable)
+        values = _until_never_null(values, lambda each: each.constant)
+        # No row should come to what is behind a column that may not be null, but a file may lack
+        # that column: then its rows do.
+        asked = _until_never_null(values, lambda _: True)
+
+        def first(rows: Any) -> Any:
+            return pc.coalesce(*[each.of(rows) for each in values])
+
+        by_arm = _by_arm([partial(_given_by, each) for each in values[:-1]], values[-1])
+        of = by_arm if any(map(_may_fail, given[1 : len(values)])) else first
+        return made_of(asked, kind, of, nullable=asked[-1].nullable)
 
 
 def _is_nullable(path: Sequence[str], schema: StructType) -> bool:
@@ -387,6 +390,12 @@ def _is_nullable(path: Sequence[str], schema: StructType) -> bool:
         return True
     inner = field.data_type
     return len(path) > 1 and isinstance(inner, StructType) and _is_nullable(path[1:], inner)
+
+
+def _until_never_null(values: list[Value], believed: Callable[[Value], bool]) -> list[Value]:
+    """The values up to the first that is never null, if what it says of that is believed."""
+    found = (n for n, each in enumerate(values, 1) if not each.nullable and believed(each))
+    return values[: next(found, len(values))]
 
 
 def _reader(path: Sequence[str]) -> Callable[[pa.RecordBatch], Any]:
@@ -486,7 +495,10 @@ def _by_arm(
             passed, found = arm(_some(batch, rows))
             taken.append((rows.filter(passed), found))
             rows = rows.filter(pc.invert(passed))
-        taken.append((rows, otherwise.of(_some(batch, rows))))
+            if not len(rows):
+                break  # What is asked for by no row may be a constant without a value.
+        else:
+            taken.append((rows, otherwise.of(_some(batch, rows))))
         return _spread(taken, batch.num_rows, arrow)
 
     return of
