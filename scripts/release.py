@@ -50,7 +50,7 @@ def main() -> int:
     parser.add_argument("--url", default=NOWHERE)
     parser.add_argument("--files")
     parser.add_argument("--docs")
-    parser.add_argument("--to", type=Path, default=REPOSITORY / "dist")
+    parser.add_argument("--to", type=Path, default=REPOSITORY / "dist", help="a new folder")
     parser.add_argument("--pythons", default=" ".join(minors()), help="minor versions to try it on")
     options = parser.parse_args()
     version = _pyproject()["project"]["version"]
@@ -65,7 +65,9 @@ def main() -> int:
     for minor in pythons:
         interpreter(minor)  # one that is not there is said now
 
-    target = options.to.resolve()
+    target, usual = options.to.resolve(), REPOSITORY / "dist"
+    if target != usual and target.exists():
+        raise SystemExit(f"{target} is there already, and only {usual} is replaced: name a new one")
     shutil.rmtree(target, ignore_errors=True)
     sdist, wheel = build(REPOSITORY, target, urls, files)
     _say(f"{sdist.name}: {sdist.stat().st_size:,} bytes, twice the same")

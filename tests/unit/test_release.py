@@ -119,6 +119,17 @@ def test_the_sdist_has_what_tests_and_docs_need(built: Built) -> None:
     assert not [name for name in names if ".venv" in name or "__pycache__" in name]
 
 
+def test_a_folder_that_is_not_of_releases_is_kept(
+    release: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine").touch()
+    minor = f"{sys.version_info.major}.{sys.version_info.minor}"
+    monkeypatch.setattr(sys, "argv", ["release", "--to", str(tmp_path), "--pythons", minor])
+    with pytest.raises(SystemExit, match=f"{re.escape(str(tmp_path))} is there already"):
+        release.main()
+    assert (tmp_path / "mine").exists()
+
+
 def test_a_tree_with_changes_is_no_release(release: Any, clone: Path, tmp_path: Path) -> None:
     extra = clone / "more.txt"
     extra.write_text("more")
