@@ -64,6 +64,20 @@ class WriteRequest:
     batch: tuple[str, int] | None = None
     """What the table records as done by it: an application, and the version of a batch."""
 
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself.
+
+        Raises:
+            DeltaAnalysisError: rows of other partitions would stay under another schema.
+        """
+        if self.overwrite_schema and self.dynamic_overwrite:
+            raise DeltaAnalysisError(
+                "schema_mode 'overwrite' (Spark's option overwriteSchema=true) replaces the schema "
+                "of the whole table, and a dynamic partition overwrite keeps part of its rows: "
+                "give only one of them (partition_overwrite_mode='static', in Spark the option "
+                "partitionOverwriteMode=static, replaces the whole table, whatever the conf says)"
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class TableWrite:

@@ -132,12 +132,6 @@ def write_arrow(
     dynamic = mode == "overwrite" and overwrites_dynamically(log.conf) and replace_where is None
     if partition_overwrite_mode is not None:
         dynamic = partition_overwrite_mode == "dynamic"
-    if schema_mode == "overwrite" and dynamic:
-        raise DeltaAnalysisError(
-            "schema_mode 'overwrite' replaces the schema of the whole table, and a dynamic "
-            "partition overwrite keeps part of its rows: give only one of them "
-            "(partition_overwrite_mode='static' replaces the whole table, whatever the conf says)"
-        )
     request = WriteRequest(
         mode=mode,
         partition_by=None if partition_by is None else as_list(partition_by),

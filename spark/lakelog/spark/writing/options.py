@@ -157,11 +157,6 @@ class WriteOptions(WriteRequest):
                 "give only one of them",
                 predicate=self.replace_where,
             )
-        if self.overwrite_schema and self.dynamic_overwrite:
-            raise DeltaAnalysisError(
-                "overwriteSchema replaces the schema of the whole table, and "
-                "partitionOverwriteMode=dynamic keeps part of its rows: give only one of them"
-            )
         if self.overwrite_schema and self.replace_where:
             raise DeltaAnalysisError(
                 "overwriteSchema replaces the schema of the whole table, and replaceWhere keeps "

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, write_arrow
+from lakelog.core.dml.table_write import WriteRequest
 from lakelog.core.errors import AppendOnlyError, ConcurrentAppendException, DeltaAnalysisError
 
 KEY = "spark.sql.sources.partitionOverwriteMode"
@@ -168,3 +169,8 @@ def test_an_append_to_the_same_partition_meanwhile_conflicts(
     else:
         write_arrow(uri, table(NEW), mode="overwrite", conf=CONF)
         assert found(uri) == in_order([OLD[0], *NEW, *late])
+
+
+def test_no_engine_asks_for_another_schema_of_some_partitions() -> None:
+    with pytest.raises(DeltaAnalysisError, match="give only one of them"):
+        WriteRequest(mode="overwrite", overwrite_schema=True, dynamic_overwrite=True)
