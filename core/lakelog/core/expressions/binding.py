@@ -120,7 +120,7 @@ class _Binder:
                 return Not(self.bind(part))
             case Literal(bool() | None):
                 return Literal(expr.value, _BOOLEAN if expr.value is not None else None)
-            case Literal(_, None) | Computed():
+            case Computed():
                 return expr
             case Opaque(names=()):
                 return expr
@@ -185,7 +185,7 @@ class _Binder:
         limit = char_limit(column, self._schema)
         for literal, value in zip(given, self._coerced(column, given), strict=True):
             if value is None:
-                raise _incomparable(column, type(literal.value).__name__, repr(literal.value))
+                raise _incomparable(column, type(literal.value).__name__, _shown(literal.value))
             if literal.exact:
                 yield op, replace(value, exact=True)
             elif limit is None or not isinstance(value.value, str):
@@ -411,6 +411,13 @@ def _incomparable(left: Column, kind: str, what: str) -> InvalidPredicateError:
         f"column {dotted(left.path)} of type {left.data_type} can't be compared with {what} "
         f"of type {kind}"
     )
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except ValueError:
+        return "a number of thousands of digits"  # for which Python has no text
 
 
 def _only_structs(path: Sequence[str], schema: StructType) -> bool:

@@ -135,8 +135,8 @@ def coerce(literal: Literal, target: DataType, session_tz: str = "UTC") -> Liter
         The typed literal, or `None` where the comparison is not supported here.
 
     Raises:
-        ValueError: a string that is not a value of the column's type, which Spark refuses too, or a
-            scalar that Python can't represent.
+        ValueError: a string that is not a value of the column's type, which Spark refuses too, or
+            no Unicode; or a scalar that Python can't represent.
     """
     value, names = literal.value, _NAMES.get(type(literal.value))
     if names is None:
@@ -158,6 +158,8 @@ def coerce(literal: Literal, target: DataType, session_tz: str = "UTC") -> Liter
         with contextlib.suppress(UndecidedTimeError):
             return _for_time(value, target, session_tz)
         return None
+    if isinstance(value, str) and not value.isascii():
+        value.encode()  # refuses half a pair of surrogates, which no column holds
     wanted = {"string": str, "boolean": bool, "binary": bytes}.get(name)
     return Literal(value, target) if wanted and isinstance(value, wanted) else None
 

@@ -159,3 +159,29 @@ def test_what_is_no_condition_is_refused_before_anything_is_written(
         assert len(list(table.glob("**/*.parquet"))) == (3 if table.name == "t" else 0)
     with pytest.raises(DeltaAnalysisError):
         delete_rows(tmp_path / "t", given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("s = '\ud800'", "no text of Unicode.*position 5"),
+        ("upper(s) = '\ud800' OR n = 1", "no text of Unicode.*position 12"),
+        (("s", "=", "\ud800"), "column s is of type string: .*surrogates"),
+        (("s", "in", ["a", "\ud800"]), "column s is of type string: .*surrogates"),
+        (("n", "=", 10**5000), "a number of thousands of digits"),
+        (("n", "in", [1, -(10**5000)]), "a number of thousands of digits"),
+    ],
+    ids=["sql", "computed", "text", "texts", "number", "numbers"],
+)
+def test_a_value_that_no_column_holds_is_refused_in_words(given: Any, message: str) -> None:
+    schema = from_arrow_schema(pa.schema({"s": pa.string(), "n": pa.int64()}))
+    with pytest.raises(InvalidPredicateError, match=message):
+        normalize_filter(given, schema)
+
+
+@pytest.mark.parametrize("value", ["x", 1, 1.5])
+def test_a_value_is_no_condition(tmp_path: Path, value: Any) -> None:
+    uri = str(tmp_path / "t")
+    write_arrow(uri, pa.table({"n": [1]}), mode="append")
+    with pytest.raises(InvalidPredicateError, match="only Spark"):
+        DeltaLog.for_table(uri).snapshot.to_arrow(where=Literal(value))

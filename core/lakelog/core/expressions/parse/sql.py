@@ -92,12 +92,24 @@ def parse_sql(sql: str) -> Expression:
     return _remembered(sql) if len(sql) <= _MOST_REMEMBERED else _parsed(sql)
 
 
+def _without_lists(sql: str) -> CutText:
+    try:
+        sql.encode()
+    except UnicodeEncodeError as exc:
+        at = exc.start
+        raise InvalidPredicateError(
+            f"{sql!r} is no text of Unicode: half a pair of surrogates is at position {at}",
+            position=at,
+        ) from None
+    return cut_lists(for_sqlglot(sql))
+
+
 def _parsed(sql: str) -> Expression:
     import sqlglot
     from sqlglot import errors, exp
 
     check_sqlglot()
-    cut = cut_lists(for_sqlglot(sql))
+    cut = _without_lists(sql)
     with explained_depth(sql):
         try:
             root: Any = sqlglot.parse_one(cut.sql, dialect=_plain_dialect())
@@ -126,7 +138,7 @@ def parse_as_spark(sql: str) -> Expression:
     from sqlglot import errors, exp
 
     check_sqlglot()
-    cut = cut_lists(for_sqlglot(sql))
+    cut = _without_lists(sql)
     with explained_depth(sql):
         try:
             root: Any = sqlglot.parse_one(cut.sql, dialect="spark")

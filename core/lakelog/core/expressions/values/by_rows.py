@@ -60,8 +60,8 @@ def row_results(
         if all(isinstance(each, pa.Scalar) for each in data):
             return scalar_of(found[0], arrow)
         return array_of(found, arrow)
-    except OverflowError as exc:
-        raise pa.ArrowInvalid(str(exc)) from None
+    except OverflowError:
+        raise pa.ArrowInvalid(f"a result that does not fit {arrow}") from None
 
 
 def as_columns(data: Sequence[Any]) -> list[Any]:
