@@ -378,7 +378,9 @@ class Scan:
         workers = self._workers(len(found))
         if left is not None and left <= BATCH_ROWS:
             # Most likely the first file has them.
-            workers, batch_size = 1, min(left, batch_size or left)
+            workers = 1
+            if self._expression is None:
+                batch_size = min(left, batch_size or left)
         streams = (partial(self._of_file, each, batch_size) for each in found)
         with closing(read_ahead(streams, workers=workers, ordered=ordered)) as tables:
             for table in self._watched(tables, files):

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import polars
@@ -19,14 +19,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core import DeltaLog, delete_rows, scan, write_arrow
+from lakelog.core import DeltaLog, Scan, delete_rows, scan, write_arrow
 from lakelog.core.alter import change_column, rename_column
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError, InvalidPredicateError
 from support.drawn_tables import DrawnTable, drawn_tables
 from support.examples import examples
-
-if TYPE_CHECKING:
-    from lakelog.core import Scan
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
@@ -282,6 +279,25 @@ def test_what_is_wrong_is_said_before_anything_is_read(uri: str) -> None:
         with pytest.raises(DeltaAnalysisError, match="count"):
             found.limit(count)  # type: ignore[arg-type]
     assert found.limit(0).to_arrow().num_rows == 0
+
+
+def test_a_few_rows_that_are_rare_are_not_looked_for_a_few_at_a_time(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_arrow(uri, pa.table({"n": range(20_000)}))
+    sizes: list[int] = []
+    shown = Scan._shown
+
+    def counting(self: Scan, table: pa.Table) -> pa.Table:
+        sizes.append(table.num_rows)
+        return shown(self, table)
+
+    monkeypatch.setattr(Scan, "_shown", counting)
+    assert scan(uri, where="n % 20000 = 19999").head(2)["n"].to_pylist() == [19_999]
+    assert sizes == [20_000]
+    sizes.clear()
+    assert scan(uri).head(2).num_rows == 2
+    assert sizes == [2]
 
 
 READING = """
