@@ -28,6 +28,10 @@ DIFFERENCES: Final = {
         "Without Spark there is an end to what is evaluated; the error says what it is, before "
         "anything is written."
     ),
+    "a constant without a value": (
+        "Without Spark, a constant that is no value of its column's type is refused before rows "
+        "are read, also where no row gets it."
+    ),
     "files that keep their rows": (
         "delta-spark rewrites files in which rows match and no clause applies to any; lakelog "
         "leaves them as they are, so that fewer rows are copied and fewer files removed."
@@ -94,6 +98,7 @@ PAIRS_IN_CORE: Final[Pairs] = {
     ("PARSE_SYNTAX_ERROR", "InvalidPredicateError"): _NAME,
     (CAST_OVERFLOW, "DeltaAnalysisError"): _NAME,
     ("TASK_WRITE_FAILED", "DeltaAnalysisError"): _NAME,
+    (None, "DeltaAnalysisError"): "a constant without a value",
     **dict.fromkeys(
         (
             (theirs, "InvalidPredicateError")
@@ -159,7 +164,9 @@ def compared(ours: Outcome, theirs: Outcome, found: str | None) -> tuple[Outcome
     match found:
         case "another reason first" | "another name of one reason":
             return replace(ours, error=""), replace(theirs, error="")
-        case "only Spark evaluates it" | "a clause that is never due":
+        case (
+            "only Spark evaluates it" | "a constant without a value" | "a clause that is never due"
+        ):
             before = theirs if theirs.error else ours
             return replace(ours, error=""), Outcome(
                 "", False, before.schema, before.rows, None, {}, {}, [], {}
