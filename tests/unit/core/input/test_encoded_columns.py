@@ -305,7 +305,7 @@ def test_a_file_that_decodes_to_much_is_ordered_in_pieces(
     rows = pa.table({"c": WIDE["dictionary"](3000), "n": range(3000)})
     write_arrow(uri, rows)
     write_arrow(uri, rows, mode="append")
-    monkeypatch.setattr("lakelog.core.maintain.optimize.bin_reader._PIECE_BYTES", 20_000)
+    monkeypatch.setattr("lakelog.core.data.row_reader._PIECE_BYTES", 20_000)
     monkeypatch.setattr("lakelog.core.maintain.optimize.ordering._MEMORY_BYTES", 50_000)
     optimize(uri, z_order_by=[by])
     assert sorted(read_arrow(uri)["n"].to_pylist()) == sorted([*range(3000)] * 2)

@@ -168,8 +168,6 @@ _MAY = {
     "core/commit/file_checks.py: '/' in action.path",
     # Whether it is an absolute one.
     "core/create/clone/cloned_files.py: ':/' in add.path",
-    # Columns of a condition.
-    "spark/dml/merge/char_comparisons.py: each.path not in mine",
     # Columns of a Parquet file.
     "core/data/identity_bounds.py: self._names.get(footer.schema.column(index).path)",
 }
