@@ -88,7 +88,7 @@ imports: $(VENV)/.check
 docs: $(VENV)/.docs ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-check-matrix: java $(VENV)/.release ## Test each Python, PySpark and pyarrow that is supported, in 20 minutes
+check-matrix: java $(VENV)/.release ## Test each Python, PySpark and pyarrow that is supported
 	$(BIN)/python scripts/check_matrix.py $(if $(PYTHONS),--pythons "$(PYTHONS)") $(MATRIX_ARGS)
 
 check-floors: java ## Test the lowest releases of all dependencies together, and the newest, on every backend
