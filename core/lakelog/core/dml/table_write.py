@@ -1,12 +1,14 @@
 """A write as its table sees it, whoever has the rows: what it may, changes and replaces.
 
-write = TableWrite(log.start_transaction(), request)
-if not write.is_done():
-write.settle_schema(data)           # and the schema of the files is `write.schema`
-removed = write.replaced_before()
-…                                   # the files are written: `txn.changes.file_layout`
-removed += write.replaced_by(adds)
-end_command(txn, actions, write.operation(adds, removed), batch=request.batch)
+    write = TableWrite(log.start_transaction(), request)
+    if not write.is_done():
+        write.settle_schema(data)      # and the schema of the files is `write.schema`
+        removed = write.replaced_before()
+        ...                            # the files are written: `txn.changes.file_layout`
+        removed += write.replaced_by(adds)
+        end_command(txn, actions, write.operation(adds, removed), batch=request.batch)
+
+Each step looks at what the one before it has settled.
 """
 
 from __future__ import annotations
