@@ -77,11 +77,19 @@ def normalize_table_uri(uri: str | os.PathLike[str], conf: Mapping[str, str] | N
 
     Raises:
         LogStoreConfError: the URI holds credentials, or names no bucket; also a `ValueError`.
-        ValueError: the URI is empty, or a `file:` URI names a host.
+        TypeError: it is neither text nor a path that gives text.
+        ValueError: the URI is empty, holds U+0000, or is a `file:` URI that names a host.
     """
-    text = os.fspath(uri)
+    text: object = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
+    if not isinstance(text, str):
+        raise TypeError(
+            "a table's path must be a str or an os.PathLike of str, but it is "
+            f"{type(text).__name__}"
+        )
     if not text:
         raise ValueError("a table's path can't be empty")
+    if "\0" in text:
+        raise ValueError(f"a table's path can't hold the character U+0000: {text!r}")
     check_uri(text)
     scheme = _SCHEME.match(text)
     if scheme is None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import lakelog.core
 from lakelog.core import DeltaLog, alter
 from lakelog.core.conf import DeltaConf
+from lakelog.core.errors import DeltaError
 from lakelog.core.paths import normalize_table_uri
 from lakelog.logstores import LogStoreConfError, log_store_for, resolve
 from lakelog.logstores.locations import check_uri, shown, without_secrets
@@ -149,6 +150,16 @@ def test_no_door_keeps_shows_or_logs_it(name: str, caplog: pytest.LogCaptureFixt
         said = everything_of(caught.value.with_traceback(None)) + caplog.text
         assert "hunter2" not in said, uri
         assert "******" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", sorted(set(doors()) - {"log_store_for", "resolve"}))
+def test_what_can_be_no_path_is_refused_in_words_by_every_door(name: str) -> None:
+    for uri in (b"/tmp/t", None, 5, ["t"]):
+        with pytest.raises((TypeError, DeltaError), match=r"must be") as caught:
+            doors()[name](uri)  # type: ignore[arg-type]
+        assert type(uri).__name__ in str(caught.value)
+    with pytest.raises(ValueError, match=r"can't hold the character U\+0000"):
+        doors()[name]("/tmp/a\0b")
 
 
 def test_the_doors_are_many() -> None:
