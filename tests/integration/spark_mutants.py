@@ -45,15 +45,15 @@ from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.spark.dml import delete_update as _delete_update
 from lakelog.spark.dml.matching_positions import hit_positions
 from lakelog.spark.dml.merge import changed_positions as _places
-from lakelog.spark.dml.merge import run as _merge
+from lakelog.spark.dml.merge import merge_command as _merge
 from lakelog.spark.dml.merge.numbered_source import MergeSource
 from lakelog.spark.dml.merge.written_rows import MergeWrites
-from lakelog.spark.reading import by_spark as _by_spark
 from lakelog.spark.reading import changes as _changes_read
 from lakelog.spark.reading import reader as _reader
+from lakelog.spark.reading import spark_scan as _by_spark
 from lakelog.spark.reading import time_travel as _time_travel
 from lakelog.spark.reading import vectors as _vectors
-from lakelog.spark.reading.by_spark import SparkScan
+from lakelog.spark.reading.spark_scan import SparkScan
 from lakelog.spark.replay.spark_replayer import SparkReplayer
 from lakelog.spark.replay.tasks import IS_KIND
 from lakelog.spark.table import delta_table as _table

@@ -15,7 +15,7 @@ from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
 from lakelog.spark import DeltaTable, read, write
 from lakelog.spark.dml import delete_update
 from lakelog.spark.dml import without_spark as here
-from lakelog.spark.dml.merge import run as merge
+from lakelog.spark.dml.merge import merge_command as merge
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 CHECK_OFF = "spark.databricks.delta.retentionDurationCheck.enabled"

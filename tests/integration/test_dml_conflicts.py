@@ -71,7 +71,7 @@ def test_a_merge_looks_into_the_files_that_can_match(spark, path, monkeypatch, a
         return real(*args, **named)
 
     monkeypatch.setattr(MergeTarget, "over", noted)
-    monkeypatch.setattr("lakelog.spark.dml.merge.run.places_of", meanwhile)
+    monkeypatch.setattr("lakelog.spark.dml.merge.merge_command.places_of", meanwhile)
     table = DeltaTable.forPath(spark, path)
     source = spark.range(11, 13).withColumnRenamed("id", "sid").alias("s")
     merge = (table if alias is None else table.alias(alias)).merge(source, condition())

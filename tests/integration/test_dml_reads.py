@@ -13,7 +13,7 @@ from lakelog.core import convert_to_delta
 from lakelog.spark import DeltaTable
 from lakelog.spark.dml import without_spark as here
 from lakelog.spark.reading import read_files as reading
-from lakelog.spark.reading.by_arrow import ArrowScan
+from lakelog.spark.reading.arrow_scan import ArrowScan
 from lakelog.spark.session.temporary_confs import temporary_confs
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")

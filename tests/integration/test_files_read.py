@@ -19,8 +19,8 @@ from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.logstores import LocalLogStore
 from lakelog.logstores.errors import LogStoreClassError
-from lakelog.spark.reading import by_arrow as _arrow_read
-from lakelog.spark.reading.by_spark import readable_schema
+from lakelog.spark.reading import arrow_scan as _arrow_read
+from lakelog.spark.reading.spark_scan import readable_schema
 from lakelog.spark.session.job_errors import lacks_filesystem
 from lakelog.spark.session.session import own_storage, session_conf, with_storage
 from support.samples import SAMPLES, rows_of

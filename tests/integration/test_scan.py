@@ -14,7 +14,7 @@ from lakelog.core.errors import DataFileMissingError
 from lakelog.core.paths import encode_path
 from lakelog.core.portable.partition_text import partition_folder
 from lakelog.core.schema import PrimitiveType, StructField, StructType
-from lakelog.spark.reading.by_spark import SparkScan
+from lakelog.spark.reading.spark_scan import SparkScan
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from lakelog.core import DeltaLog
-from lakelog.core.dml.write import write_arrow
+from lakelog.core.dml.arrow_write import write_arrow
 from support.bounded_values import EDGES
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from lakelog.core.create.table import create_table
     from lakelog.core.data.table_scan import Scan
     from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.dml.arrow_write import write_arrow
     from lakelog.core.dml.delete_update import delete_rows, update_rows
     from lakelog.core.dml.merge.builder import MergeBuilder, merge
-    from lakelog.core.dml.write import write_arrow
     from lakelog.core.events import CommitStats, write_events_to
     from lakelog.core.expressions.filter import Filter
     from lakelog.core.expressions.tree import Expression, lit
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from lakelog.core.reading import read_arrow, scan
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.transaction.attempt_files import AttemptFiles
-    from lakelog.core.transaction.command_end import RowsChanged
+    from lakelog.core.transaction.command_commit import RowsChanged
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
     __version__: str
@@ -111,7 +111,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_log": "DeltaLog",
         "dml.delete_update": "delete_rows update_rows",
         "dml.merge.builder": "MergeBuilder merge",
-        "dml.write": "write_arrow",
+        "dml.arrow_write": "write_arrow",
         "events": "CommitStats write_events_to",
         "expressions.tree": "Expression lit",
         "features.isolation": "IsolationLevel",
@@ -128,7 +128,7 @@ __getattr__, __dir__ = lazy_names(
         "reading": "read_arrow scan",
         "state.snapshot": "Snapshot",
         "transaction.attempt_files": "AttemptFiles",
-        "transaction.command_end": "RowsChanged",
+        "transaction.command_commit": "RowsChanged",
         "transaction.optimistic": "OptimisticTransaction",
         "version": "__version__",
     },

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.spark.dml import without_spark as here
-from lakelog.spark.dml.merge import run as merge
+from lakelog.spark.dml.merge import merge_command as merge
 from support.examples import SEED, SEED_OF_THE_DAY, examples
 from support.merges.cases import CASES
 from support.merges.differences import (

@@ -20,10 +20,10 @@ from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import is_partition_only
 from lakelog.core.features.protocol import check_writable
-from lakelog.core.maintain.command_end import end_command
+from lakelog.core.maintain.after_command import end_command
 from lakelog.core.progress import progress_callback
 from lakelog.core.transaction.attempt_files import AttemptFiles
-from lakelog.core.transaction.command_end import RowsChanged, is_recorded
+from lakelog.core.transaction.command_commit import RowsChanged, is_recorded
 from lakelog.core.transaction.matching_files import matching_files
 from lakelog.core.transaction.optimistic import undone_on_error
 
@@ -171,7 +171,7 @@ def _run(
 def _columns(values: Mapping[str, Any] | None, snapshot: Snapshot) -> Sequence[NewColumn] | None:
     if values is None:
         return None
-    from lakelog.core.dml.merge.update import updated_columns
+    from lakelog.core.dml.merge.updated_columns import updated_columns
 
     return updated_columns(values, snapshot)
 
@@ -236,7 +236,7 @@ class _Change:
         now_ms = txn.delta_log.clock.now_ms()
         update = None
         if plan.columns is not None:
-            from lakelog.core.dml.merge.update import UpdatedRows
+            from lakelog.core.dml.merge.updated_columns import UpdatedRows
 
             update = UpdatedRows(plan.columns, snapshot, now_ms=now_ms)
         self._changes = RowRewrite(txn, now_ms, update)

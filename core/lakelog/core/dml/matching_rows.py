@@ -59,7 +59,7 @@ def matching_rows(
         where, snapshot.schema, session_tz=log.conf.session_tz, now_ms=now_ms
     )
     if values is not None:
-        from lakelog.core.dml.merge.update import UpdatedRows, updated_columns
+        from lakelog.core.dml.merge.updated_columns import UpdatedRows, updated_columns
 
         UpdatedRows(updated_columns(values, snapshot), snapshot, now_ms=now_ms)
     if condition is None or is_partition_only(condition, snapshot.partition_columns):

@@ -26,7 +26,7 @@ from lakelog.core.metadata.column_mapping_changes import reused_mapping
 from lakelog.core.schema import StructType
 from lakelog.core.schema.rules import resolve_columns
 from lakelog.core.schema.schema_evolution import check_write_compatible, merge_schemas
-from lakelog.core.transaction.command_end import is_recorded
+from lakelog.core.transaction.command_commit import is_recorded
 from lakelog.core.transaction.matching_files import matching_files
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lakelog.core.features.property_table import KNOWN
     from lakelog.core.features.protocol import check_readable, check_writable, supported_features
     from lakelog.core.features.registry import FEATURES, Support, active_features
-    from lakelog.core.maintain.command_end import end_command
+    from lakelog.core.maintain.after_command import end_command
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -32,7 +32,7 @@ else:
             "features.property_table": "KNOWN",
             "features.protocol": "check_readable check_writable supported_features",
             "features.registry": "FEATURES Support active_features",
-            "maintain.command_end": "end_command",
+            "maintain.after_command": "end_command",
         },
         below="lakelog.core",
     )

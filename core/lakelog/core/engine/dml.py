@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lakelog.core.dml.delete_update import RowsPlan, change_few_rows
     from lakelog.core.dml.file_copies import Copied, CopyTask, run_in_threads
     from lakelog.core.dml.matching_rows import matching_rows
-    from lakelog.core.dml.merge.update import updated_columns
+    from lakelog.core.dml.merge.updated_columns import updated_columns
     from lakelog.core.dml.rewrite import RowRewrite
     from lakelog.core.dml.touched_files import (
         TouchedFile,
@@ -36,7 +36,7 @@ else:
             "dml.delete_update": "RowsPlan change_few_rows",
             "dml.file_copies": "Copied CopyTask run_in_threads",
             "dml.matching_rows": "matching_rows",
-            "dml.merge.update": "updated_columns",
+            "dml.merge.updated_columns": "updated_columns",
             "dml.rewrite": "RowRewrite",
             "dml.touched_files": ("TouchedFile can_evaluate touched_at touched_rows touched_whole"),
         },

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         merge_parameters,
         takes_many_matches,
     )
+    from lakelog.core.dml.merge.merge_job import MergeJob, run_small_merge
     from lakelog.core.dml.merge.metrics import MergeMetrics
     from lakelog.core.dml.merge.new_rows import (
         Built,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
         Value,
     )
     from lakelog.core.dml.merge.read_predicate import MergeReads
-    from lakelog.core.dml.merge.run import MergeJob, run_small_merge
     from lakelog.core.dml.merge.search_condition import column_of
     from lakelog.core.dml.merge.source import MergeSource
 else:
@@ -50,7 +50,7 @@ else:
                 "Built Default Generated Given Kept NewColumn Nothing Numbered Taken Value"
             ),
             "dml.merge.read_predicate": "MergeReads",
-            "dml.merge.run": "MergeJob run_small_merge",
+            "dml.merge.merge_job": "MergeJob run_small_merge",
             "dml.merge.search_condition": "column_of",
             "dml.merge.source": "MergeSource",
         },

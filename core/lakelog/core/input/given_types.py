@@ -15,7 +15,7 @@ import pyarrow as pa
 from lakelog.core.arguments import check_texts
 from lakelog.core.arrow.arrow_types import from_arrow_schema, from_arrow_type
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.expressions.parse.types import columns_of_text, type_of_text, unknown_type
+from lakelog.core.expressions.parse.column_types import columns_of_text, type_of_text, unknown_type
 from lakelog.core.plain_values import setting_text
 from lakelog.core.schema import (
     ArrayType,

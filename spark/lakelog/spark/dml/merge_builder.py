@@ -9,8 +9,8 @@ from pyspark.sql import Column
 
 from lakelog.core.engine.merge import MergeClause
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark.dml.merge.merge_command import run_merge
 from lakelog.spark.dml.merge.request import Merge
-from lakelog.spark.dml.merge.run import run_merge
 from lakelog.spark.session.argument_checks import (
     check_expression,
     check_expressions_by_name,

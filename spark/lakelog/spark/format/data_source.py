@@ -25,8 +25,8 @@ from lakelog.spark.format.stream_on_driver import (
     wants_driver,
 )
 from lakelog.spark.format.stream_source import stream_reader
-from lakelog.spark.reading.by_spark import readable_schema
 from lakelog.spark.reading.read_options import chosen_columns, wants_changes
+from lakelog.spark.reading.spark_scan import readable_schema
 from lakelog.spark.reading.time_travel import millis_in_zone, names_older_state, snapshot_of
 from lakelog.spark.session.option_names import check_option_names
 from lakelog.spark.session.session import with_storage

@@ -20,7 +20,7 @@ from lakelog.core.engine.conditions import (
     normalize_filter,
 )
 from lakelog.core.errors import DeltaError
-from lakelog.spark.reading.by_arrow import ArrowScan
+from lakelog.spark.reading.arrow_scan import ArrowScan
 from lakelog.spark.workers.marked_errors import marked
 
 if TYPE_CHECKING:

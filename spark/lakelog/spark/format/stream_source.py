@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from lakelog.core.engine.streams import ChangeSource, SourceOffset, StreamSource, change_readers
 from lakelog.core.engine.values import array_of
 from lakelog.core.errors import DataFileMissingError
-from lakelog.spark.reading.by_arrow import ArrowScan
+from lakelog.spark.reading.arrow_scan import ArrowScan
 from lakelog.spark.reading.changes import change_job
 from lakelog.spark.workers.marked_errors import marked
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from lakelog.core import DeltaLog
     from lakelog.core.engine.streams import StreamOptions
-    from lakelog.spark.reading.by_arrow import ScanJob
+    from lakelog.spark.reading.arrow_scan import ScanJob
     from lakelog.spark.reading.changes import ChangeJob
 
 _Job: TypeAlias = "ScanJob | ChangeJob"

@@ -19,8 +19,8 @@ from lakelog.core.engine.streams import (
     with_commit_columns,
 )
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
-from lakelog.spark.reading.by_spark import readable_schema
 from lakelog.spark.reading.joined import joined_batches
+from lakelog.spark.reading.spark_scan import readable_schema
 from lakelog.spark.reading.stated import with_known_nulls
 from lakelog.spark.reading.task_files import most_files
 from lakelog.spark.reading.time_travel import no_timestamp

@@ -5,11 +5,11 @@ deletion vectors, and find mapped columns.
 
 | storage | way | why |
 |---|---|---|
-| local, HDFS | `by_spark`: Spark's own Parquet reader | fastest, prunes by the query itself |
-| an object store that the session's Hadoop can open | `by_spark` | the same |
-| the same, with settings for one table or read | `by_arrow` | Hadoop knows the session's |
-| any other | `by_arrow`: pyarrow on the executors | needs no connector |
-| any, of tables in `arrow_only_features` | `by_arrow` | Spark's reader would misread them |
+| local, HDFS | `spark_scan`: Spark's own Parquet reader | fastest, prunes by the query itself |
+| an object store that the session's Hadoop can open | `spark_scan` | the same |
+| the same, with settings for one table or read | `arrow_scan` | Hadoop knows the session's |
+| any other | `arrow_scan`: pyarrow on the executors | needs no connector |
+| any, of tables in `arrow_only_features` | `arrow_scan` | Spark's reader would misread them |
 | memory of this process | read here | no other process can see it |
 
 The conf `spark.lakelog.read.path` (`auto`, `native`, `arrow`) decides instead.
@@ -40,8 +40,7 @@ from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
 from lakelog.core.schema import PrimitiveType, type_from_json_value
 from lakelog.core.schema import StructType as Columns
 from lakelog.logstores import keys as store_keys
-from lakelog.spark.reading.by_arrow import ArrowScan
-from lakelog.spark.reading.by_spark import SparkScan, read_only, readable_schema
+from lakelog.spark.reading.arrow_scan import ArrowScan
 from lakelog.spark.reading.row_positions import (
     FILE,
     METADATA,
@@ -50,6 +49,7 @@ from lakelog.spark.reading.row_positions import (
     PositionedRows,
     with_places,
 )
+from lakelog.spark.reading.spark_scan import SparkScan, read_only, readable_schema
 from lakelog.spark.reading.vectors import read_vectors
 from lakelog.spark.session.job_errors import lacks_filesystem
 from lakelog.spark.session.session import check_server, own_storage, spark_version

@@ -10,10 +10,10 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.names.frame_views import FrameSource, note_frame
 from lakelog.spark.names.lookup import is_watched
 from lakelog.spark.names.resolve import with_location
-from lakelog.spark.reading.by_spark import readable_schema
 from lakelog.spark.reading.changes import changes_df
 from lakelog.spark.reading.read_files import files_df
 from lakelog.spark.reading.read_options import chosen_columns, column_names, wants_changes
+from lakelog.spark.reading.spark_scan import readable_schema
 from lakelog.spark.reading.stated import with_nulls_of, with_stated_nulls
 from lakelog.spark.reading.time_travel import millis_of_session, snapshot_of
 from lakelog.spark.replay.logs import session_log

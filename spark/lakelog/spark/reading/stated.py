@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.types import StructType
 
-from lakelog.spark.reading.by_spark import readable_schema
+from lakelog.spark.reading.spark_scan import readable_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lakelog.core.actions.operation import Operation
 from lakelog.core.delta_log import DeltaLog
-from lakelog.core.dml.write import write_arrow
+from lakelog.core.dml.arrow_write import write_arrow
 from lakelog.core.errors import DeltaAnalysisError, PostCommitHookFailedError
 from lakelog.core.log.own_files import MANIFEST_FOLDER
 from lakelog.core.paths import encode_path

@@ -13,7 +13,7 @@ from lakelog.core.actions import Metadata, SetTransaction
 from lakelog.core.actions.operation import Operation
 from lakelog.core.alter import set_properties
 from lakelog.core.delta_log import DeltaLog
-from lakelog.core.dml.write import write_arrow
+from lakelog.core.dml.arrow_write import write_arrow
 from lakelog.core.errors import (
     AppendOnlyError,
     CommitOutcomeUnknownError,

@@ -301,7 +301,7 @@ import resource, sys, threading
 import numpy as np
 import pyarrow as pa
 from lakelog.core import write_arrow
-import lakelog.core.dml.write, pyarrow.dataset, pyarrow.parquet, pyarrow.compute
+import lakelog.core.dml.arrow_write, pyarrow.dataset, pyarrow.parquet, pyarrow.compute
 
 pa.set_memory_pool(pa.system_memory_pool())
 pa.set_cpu_count(2)

@@ -9,7 +9,7 @@ import pytest
 
 from lakelog.core.actions.operation import Operation
 from lakelog.core.delta_log import DeltaLog
-from lakelog.core.dml.write import write_arrow
+from lakelog.core.dml.arrow_write import write_arrow
 from lakelog.core.errors import DeltaAnalysisError, PostCommitError, PostCommitHookFailedError
 from lakelog.core.hooks.post_commit import PostCommitHook, hook_failed
 from support.tables import add_file, new_table

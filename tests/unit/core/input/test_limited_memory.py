@@ -35,7 +35,7 @@ PROGRAM = """
 import resource, sys
 import pyarrow as pa
 from lakelog.core import delete_rows, merge, optimize, update_rows
-import lakelog.core.dml.delete_update, lakelog.core.dml.merge.run
+import lakelog.core.dml.delete_update, lakelog.core.dml.merge.merge_job
 import lakelog.core.maintain.optimize.running
 import pyarrow.compute, pyarrow.dataset, pyarrow.parquet
 

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelog.core.dml.write import write_arrow
+from lakelog.core.dml.arrow_write import write_arrow
 from lakelog.core.errors import ConstraintViolationError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.schema.char_varchar import MARK, length_rules, stored_as_string, stored_sql

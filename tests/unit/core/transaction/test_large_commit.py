@@ -14,7 +14,7 @@ from lakelog.core.actions import AddFile, Metadata, SetTransaction
 from lakelog.core.actions.operation import Operation
 from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
-from lakelog.core.dml.write import write_arrow
+from lakelog.core.dml.arrow_write import write_arrow
 from lakelog.core.errors import (
     CommitOutcomeUnknownError,
     ConcurrentWriteException,

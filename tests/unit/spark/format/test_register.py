@@ -8,7 +8,7 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.types import LongType, StructField, StructType
 
-from lakelog.core.dml.write import write_arrow
+from lakelog.core.dml.arrow_write import write_arrow
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark import register
 from lakelog.spark.format import register as _register

@@ -10,7 +10,7 @@ from lakelog.spark.session import unlogged
 
 ROOT = Path(lakelog.spark.__path__[0])
 # The schema of what is read, for which there is no schema yet.
-WANT_THE_PLAN = {"reading/by_spark.py", "format/stream_reader.py"}
+WANT_THE_PLAN = {"reading/spark_scan.py", "format/stream_reader.py"}
 
 
 def _schemas_asked_for_nothing(source: str) -> list[int]:

@@ -12,7 +12,7 @@ from lakelog.core.maintain.optimize.bin_reader import BinReader
 from lakelog.core.maintain.optimize.run_metrics import operation_metrics
 from lakelog.core.rows.moved_row_ids import MovedRowIds
 from lakelog.core.transaction.attempt_files import AttemptFiles
-from lakelog.core.transaction.command_end import commit_command
+from lakelog.core.transaction.command_commit import commit_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

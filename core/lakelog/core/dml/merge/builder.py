@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Union
 from lakelog.core.arguments import check_text, checked_progress, is_text, read_arguments, refusal
 from lakelog.core.delta_log import log_of
 from lakelog.core.dml.merge.clauses import MergeClause, check_clauses
-from lakelog.core.dml.merge.run import MergeJob, run_merge
+from lakelog.core.dml.merge.merge_job import MergeJob, run_merge
 from lakelog.core.dml.merge.search_condition import condition_of_columns
 from lakelog.core.dml.merge.source import MergeSource
 from lakelog.core.errors import DeltaAnalysisError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lakelog.core.dml.merge.clauses import When
     from lakelog.core.input.given_rows import GivenRows
     from lakelog.core.progress import GivenProgress
-    from lakelog.core.transaction.command_end import RowsChanged
+    from lakelog.core.transaction.command_commit import RowsChanged
 
 MergeCondition: TypeAlias = Union[str, "ArrowExpression"]
 """SQL text, or an expression of `pyarrow.compute`."""

@@ -19,7 +19,7 @@ from lakelog.core.maintain.optimize.bin_rewriting import BinRewriter, Rewritten
 from lakelog.core.maintain.optimize.plan import Bin
 from lakelog.core.maintain.optimize.run_metrics import operation_metrics
 from lakelog.core.transaction.attempt_files import AttemptFiles
-from lakelog.core.transaction.command_end import commit_command
+from lakelog.core.transaction.command_commit import commit_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

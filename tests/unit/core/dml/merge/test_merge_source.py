@@ -205,7 +205,7 @@ MERGING = """
 import resource, sys
 import pyarrow as pa
 from lakelog.core import merge, write_arrow
-import lakelog.core.dml.merge.run, pyarrow.dataset, pyarrow.parquet
+import lakelog.core.dml.merge.merge_job, pyarrow.dataset, pyarrow.parquet
 
 pa.set_memory_pool(pa.system_memory_pool())
 pa.set_cpu_count(2)

@@ -13,19 +13,19 @@ from lakelog.core.dml.merge.analysis import plan_merge
 from lakelog.core.dml.merge.build import RowBuilder
 from lakelog.core.dml.merge.clauses import merge_parameters
 from lakelog.core.dml.merge.matching import Matcher
+from lakelog.core.dml.merge.merge_rewrite import MergeRewrite
 from lakelog.core.dml.merge.numbering import Numbering
 from lakelog.core.dml.merge.read_predicate import read_predicate
-from lakelog.core.dml.merge.rewrite import MergeRewrite
 from lakelog.core.dml.merge.search_condition import SearchCondition
 from lakelog.core.dml.merge.sides import Side, Sides, side_by_side
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
 from lakelog.core.expressions.arrow.given import is_arrow_expression
 from lakelog.core.features.protocol import check_writable
-from lakelog.core.maintain.command_end import end_command
+from lakelog.core.maintain.after_command import end_command
 from lakelog.core.progress import Progress
 from lakelog.core.schema import StructType
 from lakelog.core.transaction.attempt_files import AttemptFiles
-from lakelog.core.transaction.command_end import RowsChanged, is_recorded
+from lakelog.core.transaction.command_commit import RowsChanged, is_recorded
 from lakelog.core.transaction.optimistic import undone_on_error
 from lakelog.logstores import keys as store_keys
 

@@ -17,7 +17,7 @@ from lakelog.core.errors import DeltaAnalysisError, ProtocolChangedException
 from lakelog.core.input.given_rows import refuse_options
 from lakelog.core.input.given_types import property_texts, schema_from
 from lakelog.core.input.row_source import RowSource
-from lakelog.core.maintain.command_end import end_command
+from lakelog.core.maintain.after_command import end_command
 from lakelog.core.progress import Progress, progress_callback
 from lakelog.core.rows.checks import check_rows, ruled_rows
 from lakelog.core.rows.filling import fill_rows

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lakelog.core import keys
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.maintain.optimize.auto_compaction import AutoCompaction
-from lakelog.core.transaction.command_end import commit_command
+from lakelog.core.transaction.command_commit import commit_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Action
     from lakelog.core.actions.operation import Operation
     from lakelog.core.conf import DeltaConf
-    from lakelog.core.transaction.command_end import RowsChanged
+    from lakelog.core.transaction.command_commit import RowsChanged
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
 _PROPERTY = "delta.autoOptimize.autoCompact"
