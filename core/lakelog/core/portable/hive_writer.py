@@ -37,6 +37,7 @@ from lakelog.core.portable.leaves import (
     leaves,
     relaxed,
     renamed,
+    without_hidden,
 )
 from lakelog.core.portable.made_files import delete_made, make_folder
 from lakelog.core.portable.partition_text import partition_folder, partition_texts, random_folder
@@ -342,7 +343,7 @@ class PartitionedWriter:
         if not each.pending:
             return
         table = pa.Table.from_batches(each.pending, schema=self._file_schema)
-        columns = [filled_variants(column) for column in table.columns]
+        columns = [without_hidden(filled_variants(column)) for column in table.columns]
         table = pa.Table.from_arrays(columns, schema=self._file_schema)
         with self._counts:
             self._buffered -= each.pending_bytes

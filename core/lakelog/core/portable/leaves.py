@@ -126,6 +126,47 @@ def filled_variants(array: Any) -> Any:
     return _with_child(array, kind, filled_variants(array.values))
 
 
+def without_hidden(column: Any) -> Any:
+    """The same values, where no null of a list or a struct has elements of a list behind it.
+
+    The Parquet writer of pyarrow before 25 refuses them, and an `if_else`, a mask or a reader of
+    Arrow files may leave them there.
+
+    Args:
+        column: a chunked array.
+    """
+    # Asked here and not once: what travels by value would bring the driver's answer along.
+    if int(pa.__version__.partition(".")[0]) >= 25 or not any(map(_hides, column.chunks)):
+        return column
+    count = len(column)
+    return column.take(pa.array(range(count), pa.int64())) if count else column
+
+
+def _hides(array: Any) -> bool:
+    kind = array.type
+    if pa.types.is_struct(kind):
+        parts = [array.field(i) for i in range(kind.num_fields)]
+        return any(_has_list(each.type) for each in parts if array.null_count) or any(
+            map(_hides, parts)
+        )
+    if pa.types.is_fixed_size_list(kind):
+        return bool(array.null_count) or _hides(array.values)
+    if not _has_list(kind):
+        return False
+    if array.null_count:
+        lengths = pc.subtract(array.offsets[1:], array.offsets[:-1])
+        if pc.sum(lengths.filter(array.is_null())).as_py():
+            return True
+    inner = [array.keys, array.items] if pa.types.is_map(kind) else [array.values]
+    return any(map(_hides, inner))
+
+
+def _has_list(kind: pa.DataType) -> bool:
+    return any(
+        check(kind) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_map)
+    ) or any(_has_list(kind.field(i).type) for i in range(kind.num_fields))
+
+
 def _has_variant(kind: pa.DataType) -> bool:
     return kind == _VARIANT or any(_has_variant(kind.field(i).type) for i in range(kind.num_fields))
 

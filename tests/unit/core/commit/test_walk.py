@@ -35,6 +35,12 @@ def commit_of_one_file(log: DeltaLog, name: str, *, is_written: bool = False) ->
     return walk(lambda: txn.commit([add], operation))
 
 
+COUNTS = pytest.mark.skipif(
+    not hasattr(pa.default_memory_pool(), "num_allocations"),
+    reason="pyarrow counts what its arrays take from 20 on",
+)
+
+
 @pytest.fixture
 def uri(tmp_path: Path) -> str:
     uri = str(tmp_path / "t")
@@ -58,6 +64,7 @@ def test_the_first_commit_of_a_log_is_a_short_walk(uri: str, is_written: bool) -
     assert len(found.files) <= MOST_FILES_AT_FIRST, sorted(found.files)
 
 
+@COUNTS
 @pytest.mark.parametrize("is_written", [False, True])
 def test_to_commit_one_file_no_array_of_arrow_is_built(uri: str, is_written: bool) -> None:
     log = DeltaLog.for_table(uri)
@@ -66,6 +73,7 @@ def test_to_commit_one_file_no_array_of_arrow_is_built(uri: str, is_written: boo
         assert commit_of_one_file(log, name, is_written=is_written).arrow_buffers == 0
 
 
+@COUNTS
 def test_the_walk_counts_the_memory_of_an_array(uri: str) -> None:
     snapshot = DeltaLog.for_table(uri).update()
-    assert walk(lambda: snapshot.file_table).arrow_buffers > 0
+    assert walk(lambda: snapshot.file_table).arrow_buffers
