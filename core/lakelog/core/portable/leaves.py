@@ -154,7 +154,7 @@ def _hides(array: Any) -> bool:
     if not _has_list(kind):
         return False
     if array.null_count:
-        lengths = pc.subtract(array.offsets[1:], array.offsets[:-1])
+        lengths = pc.subtract_checked(array.offsets[1:], array.offsets[:-1])
         if pc.sum(lengths.filter(array.is_null())).as_py():
             return True
     inner = [array.keys, array.items] if pa.types.is_map(kind) else [array.values]
