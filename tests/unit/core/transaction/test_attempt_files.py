@@ -37,7 +37,7 @@ class ReadTimeout(OSError):  # noqa: N818  # the name that `requests` gives it
 
 
 class ChunkedEncodingError(OSError):
-    """`requests` has one of this name, too, which is no `ConnectionError`."""
+    """`requests` has one of this name too, which is no `ConnectionError`."""
 
 
 ERRORS: list[type[BaseException]] = [
@@ -251,7 +251,7 @@ MAY_DELETE = {
     "core/lakelog/core/data/change_files.py": "hands the owner's word on",
     "core/lakelog/core/data/file_writer.py": "hands the owner's word on; files never closed",
     "core/lakelog/core/dml/rewrite.py": "hands the owner's word on",
-    "core/lakelog/core/dml/merge/merge_rewrite.py": "hands the owner's word on",
+    "core/lakelog/core/dml/file_rewrite.py": "hands the owner's word on",
     "core/lakelog/core/maintain/optimize/committing.py": "hands the owner's word on",
     "core/lakelog/core/maintain/optimize/bin_rewriting.py": "hands the owner's word on",
     "core/lakelog/core/maintain/optimize/rewrite_tasks.py": "files of a task that failed",

@@ -1,10 +1,5 @@
 """The second half of a MERGE: new rows, and what becomes of the files whose rows are touched.
 
-With `delta.enableDeletionVectors` a touched file stays, and gets a deletion vector; else the rows
-that are left go to a new file. New rows go to a new file either way. With a change data feed all
-changes are written once more (`change_files`), unless the removed files and the vectors show
-everything: where nothing is copied and nothing updated.
-
 Files are gone through one by one, and a file by pieces.
 """
 
@@ -13,7 +8,6 @@ from __future__ import annotations
 import bisect
 from collections import deque
 from contextlib import closing
-from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -21,24 +15,17 @@ from typing import TYPE_CHECKING, Any
 from lakelog.core import keys
 from lakelog.core.arrow.encodings import taken
 from lakelog.core.compute import pc
-from lakelog.core.data.change_files import ChangeFileWriter
-from lakelog.core.data.file_reader import TableFileReader
-from lakelog.core.data.file_writer import DataFileWriter
-from lakelog.core.deletion_vectors.vector_writer import VectorWriter
+from lakelog.core.dml.file_rewrite import FileRewrite
 from lakelog.core.dml.merge.metrics import MergeMetrics
 from lakelog.core.dml.merge.positions import Positions
 from lakelog.core.dml.merge.sides import side_by_side
-from lakelog.core.features.protocol import supported_features
 from lakelog.core.progress import Progress
-from lakelog.core.rows.moved_row_ids import MovedRowIds
-from lakelog.core.stats.structs import with_wide_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
-    from lakelog.core.actions import Action, AddFile
     from lakelog.core.data.row_reader import Piece
     from lakelog.core.dml.merge.build import RowBuilder
     from lakelog.core.dml.merge.clauses import MergeClause
@@ -50,7 +37,7 @@ if TYPE_CHECKING:
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
 
-class MergeRewrite:
+class MergeRewrite(FileRewrite[MergeMetrics]):
     """Writes the files and actions of one MERGE.
 
     Call `apply` and `insert`, then `actions`; `abort` where it fails before, or the commit is
@@ -78,38 +65,12 @@ class MergeRewrite:
             clauses: all of them.
             builders: makes the new rows of each; `None` for one that deletes.
         """
-        snapshot, log = txn.snapshot, txn.delta_log
-        assert snapshot is not None
-        self._now_ms = now_ms
-        self._schema = schema
+        super().__init__(txn, now_ms, MergeMetrics(), keys.MERGE_VECTORS, schema)
         self._sides = sides
         self._source = source
         self._clauses = clauses
         self._builders = builders
-        self._ids = MovedRowIds.from_snapshot(snapshot)
-        self._files = TableFileReader(snapshot, self._with_ids(schema))
-        properties = snapshot.properties
-        self._has_feed = properties.change_data_feed
-        self._by_vectors = (
-            properties.deletion_vectors
-            and "deletionVectors" in supported_features(snapshot.protocol)
-            and log.conf.read(keys.MERGE_VECTORS)
-        )
-        layout, table = txn.changes.file_layout, log.table
-        self._vectors = VectorWriter(log.store, table, properties, log.conf)
-        self._data = DataFileWriter(
-            replace(layout, schema=self._with_ids(layout.schema)).plan(log.store, table),
-            layout.schema,
-            stats=layout.stats,
-        )
-        self._changes = ChangeFileWriter(log.store, table, layout)
-        self._has_changes = False
-        self._actions: list[Action] = []
-        self.metrics = MergeMetrics()
         self._moved = False
-
-    def _with_ids(self, schema: StructType) -> StructType:
-        return schema if self._ids is None else self._ids.add_id_columns(schema)
 
     @property
     def keeps_row_ids(self) -> bool:
@@ -142,10 +103,7 @@ class MergeRewrite:
             by_file = groupby(pieces, itemgetter(0))
             left = deque(rewritten)
             for done, each in enumerate(hits, 1):
-                if each.touched.is_whole or not self._by_vectors:
-                    self._remove(each.touched.add)
-                else:
-                    self._mask(each)
+                self._take_out(each.touched)
                 if left and left[0] is each:
                     left.popleft()
                     self._rewrite_file(each, (piece for _, piece in next(by_file)[1]))
@@ -157,21 +115,6 @@ class MergeRewrite:
     def _updates(self, hits: Hits) -> bool:
         numbers = pc.unique(hits.clauses).to_pylist()
         return any(self._clauses[number].action == "update" for number in numbers)
-
-    def _remove(self, file: AddFile) -> None:
-        self._actions.append(file.remove(self._now_ms))
-        self.metrics.count_removed(file)
-
-    def _mask(self, hits: Hits) -> None:
-        old, masked = hits.touched.add, hits.touched.masked
-        new = replace(
-            old,
-            data_change=True,
-            stats=with_wide_bounds(old.stats, len(masked)),
-            deletion_vector=self._vectors.add(masked),
-        )
-        self._actions += (old.remove(self._now_ms), new)
-        self.metrics.count_masked(old)
 
     def _count(self, clauses: pa.Array[Any]) -> None:
         for each in pc.value_counts(clauses).to_pylist():
@@ -212,10 +155,7 @@ class MergeRewrite:
                     self._changes.write(old, "delete")
                 continue
             new = builder.build(self._pairs(builder, old, sources.filter(mine)))
-            self._data.write(new if self._ids is None else self._ids.carry_over_ids(new, old))
-            if self._has_changes:
-                self._changes.write(old, "update_preimage")
-                self._changes.write(new, "update_postimage")
+            self._write_updated(old, new)
 
     def _pairs(self, builder: RowBuilder, old: pa.Table | None, sources: pa.Array[Any]) -> pa.Table:
         sides = self._sides
@@ -245,21 +185,4 @@ class MergeRewrite:
         new = builder.build(self._pairs(builder, None, sources))
         self.metrics.count_rows(self._clauses[number], new.num_rows)
         self._data.write(new if self._ids is None else self._ids.without_ids(new))
-        if self._has_changes:
-            self._changes.write(new, "insert")
-
-    def actions(self) -> list[Action]:
-        """Close the files and return all actions.
-
-        Raises:
-            OSError: the storage refused.
-        """
-        self._vectors.close()
-        adds, changes = self._data.close(), self._changes.close()
-        self.metrics.count_added(adds, changes)
-        return [*self._actions, *adds, *changes]
-
-    def abort(self) -> None:
-        """Delete the files that were written. Never call it after a commit that may have landed."""
-        for writer in (self._vectors, self._data, self._changes):
-            writer.abort()
+        self.write_inserted(new)
