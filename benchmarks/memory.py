@@ -3,7 +3,7 @@
     python benchmarks/memory.py [--batches 143] [--rounds N]   # printed only
 
 A batch has 100,000 rows of six numbers and a text, 8.4 MB in memory. The table that is read is the
-one that the side itself wrote. The fixed price, pyarrow and the batches alone, is a row, too.
+one that the side itself wrote. The fixed price, pyarrow and the batches alone, is a row too.
 """
 
 from __future__ import annotations

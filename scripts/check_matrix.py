@@ -69,7 +69,7 @@ def main() -> int:
     """Print a row for each cell; 1 if anything failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pythons", default=" ".join(minors()), help="minor versions")
-    parser.add_argument("--every", action="store_true", help="the unit tests in each cell, too")
+    parser.add_argument("--every", action="store_true", help="the unit tests in each cell too")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once")
     options = parser.parse_args()
     began = time.monotonic()

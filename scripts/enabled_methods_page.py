@@ -56,7 +56,7 @@ test: a new PySpark has it, and somebody has to say what it means for Delta tabl
 
 DIFFERS = {
     "SparkSession.sql": "[which statements](sql.md)",
-    "SparkSession.table": "reads the version that is the newest when it is called; of views, too",
+    "SparkSession.table": "reads the version that is the newest when it is called; of views too",
     "DataFrame.alias": "works; a view of it means the table that the DataFrame is read from",
     "DataFrame.mergeInto": "gives an object with the methods of `MergeIntoWriter`, all of which "
     "work but `whenNotMatchedBySource().updateAll()`, which has no row to take values from",

@@ -82,7 +82,7 @@ LEFT = (
         "the tree of an expression has no such nodes",
         "`ELEMENT_AT`, `TRY_ELEMENT_AT`, `struct.field`",
     ),
-    ("`HASH` and `XXHASH64` of maps", "Spark refuses them, too", "hash what the key is made of"),
+    ("`HASH` and `XXHASH64` of maps", "Spark refuses them too", "hash what the key is made of"),
     (
         "in patterns of dates, letters other than `yyyy`, `MM`, `M`, `dd`, `d`, `HH`, `H`, `mm`, "
         "`m`, `ss`, `s` and, to read, `S`; to read, a pattern that leaves out a larger part (a "

@@ -24,7 +24,7 @@ QUICK = {
     "spark.lakelog.store.request.timeout": "0.5",
 }
 ANSWERED = {**QUICK, "spark.lakelog.store.request.timeout": "20"}
-"""For what is answered at once: the first call of a process imports hdfs-native, too."""
+"""For what is answered at once: the first call of a process imports hdfs-native too."""
 
 
 @pytest.fixture(params=["webhdfs", "native"])

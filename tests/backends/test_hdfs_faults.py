@@ -153,7 +153,7 @@ def test_renames_that_never_get_an_answer_are_settled_by_the_draft(
 def test_the_last_look_at_the_draft_is_repeated(
     hdfs: HdfsCluster, proxy: RpcProxy, folder: str, landed: bool
 ) -> None:
-    """What spoilt the renames may spoil that look, too: no outcome is unknown for this alone."""
+    """What spoilt the renames may spoil that look too: no outcome is unknown for this alone."""
     client, draft, target = _drafted(proxy, hdfs, folder)
     proxy.arm("drop_reply" if landed else "reset", RENAME)
     proxy.arm("reset", RENAME, times=1000)

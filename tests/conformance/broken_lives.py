@@ -230,7 +230,7 @@ class DiesInAFork(LocalLogStore):
 
 
 class CachesListingsInTheProcess(LocalLogStore):
-    """Forgets its cache when this process writes; others write, too."""
+    """Forgets its cache when this process writes; others write too."""
 
     breaks: ClassVar[str] = "another_process_sees_every_write_before_it"
 

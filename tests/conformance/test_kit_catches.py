@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _load(name: str) -> ModuleType:
-    """Import by a name that racing processes can import, too: they get this `sys.path`."""
+    """Import by a name that racing processes can import too: they get this `sys.path`."""
     here = str(Path(__file__).parent)
     if here not in sys.path:
         sys.path.append(here)

@@ -156,7 +156,7 @@ def test_the_kit_catches_a_store_whose_writers_die_in_which(
     mutant: StoreMutant, commits: LogStore, s3_bucket: str
 ) -> None:
     check = getattr(Alone(), f"test_{mutant.check}")
-    # The next writer stops, too, where it finds a commit that nobody finished.
+    # The next writer stops too, where it finds a commit that nobody finished.
     with mutant.patched(), pytest.raises((PromiseBrokenError, OSError)):
         check(commits, f"s3a://{s3_bucket}/{uuid.uuid4().hex}")
 

@@ -23,7 +23,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture(autouse=True)
 def _to_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the pages' queries, all of which end by themselves, have a second try, too."""
+    """Let the pages' queries, all of which end by themselves, have a second try too."""
     start: Any = DataStreamWriter.start
     monkeypatch.setattr(
         DataStreamWriter,

@@ -117,7 +117,7 @@ def test_complete_mode_replaces_the_rows_with_each_batch(
     rows = delta.read(enabled).load(str(path)).collect()
     assert sorted(tuple(row) for row in rows) == [("x", 2), ("y", 1)]
     history = DeltaLog.for_table(path).history()
-    # The first one, too, which found no table: it would have replaced what was there.
+    # The first one too, which found no table: it would have replaced what was there.
     assert [each.is_blind_append for each in history] == [False] * len(history)
     entry = history[0]
     assert entry.parameters["outputMode"] == "Complete"

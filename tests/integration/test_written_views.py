@@ -38,7 +38,7 @@ class Session:
         self.spark.sql(text.replace("/T", f"delta.`{self.path}`")).collect()
 
     def rows(self, name: str = "written_v") -> list[tuple[Any, ...]]:
-        """Those of the table, which a view shows, too."""
+        """Those of the table, which a view shows too."""
         found = sorted(tuple(row) for row in delta.read(self.spark).load(self.path).collect())
         assert sorted(tuple(row) for row in self.spark.table(name).collect()) == found
         return found

@@ -9,7 +9,7 @@ from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.log.file_names import commit_name
 from support.samples import SAMPLES, ids, numbers, rows_of
 
-# deltalake turns -0.5 into "-0.-5" and fails on that, on tables of its own, too.
+# deltalake turns -0.5 into "-0.-5" and fails on that, on tables of its own too.
 NAMES = [name for name in SAMPLES if name != "by negative decimals"]
 
 

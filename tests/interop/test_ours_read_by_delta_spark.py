@@ -238,7 +238,7 @@ def test_files_are_skipped_by_our_statistics_and_no_row_is_lost(
             lines = [strip_stats(line) for line in file.read_text().splitlines()]
             file.write_text("\n".join(lines) + "\n")
         else:
-            file.unlink()  # the checkpoint, which has the statistics, too
+            file.unlink()  # the checkpoint, which has the statistics too
     delta_spark.sql(f"SELECT 1 FROM delta.`{one_row_files}` LIMIT 1")
     for predicate in PREDICATES:
         with_stats = selected(delta_spark, one_row_files, predicate)

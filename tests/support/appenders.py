@@ -33,7 +33,7 @@ def row(number: int, writer: str) -> pa.Table:
 
 
 def by_lakelog(table: str) -> Callable[[int], dict[str, Any]]:
-    """Appends as `write_arrow` does, and tells the transaction's id, too."""
+    """Appends as `write_arrow` does, and tells the transaction's id too."""
     from lakelog.core import DeltaLog
     from lakelog.core.actions.operation import Operation
     from lakelog.core.data.file_writer import DataFileWriter, write_plan

@@ -1,4 +1,4 @@
-"""delta-spark on Azurite: Hadoop's ABFS connector, which since 3.5 speaks to the blob service, too.
+"""delta-spark on Azurite: Hadoop's ABFS connector, which since 3.5 speaks to the blob service too.
 
 Azurite has no other: what ABFS asks of the hierarchical service it does not know.
 """

@@ -73,7 +73,7 @@ class DeltaSparkPeer:
         self._environment["SPARK_SUBMIT_OPTS"] = submit_options(peer.python)
         if bridged:
             self._command.append("bridged")
-            # Goes before the folder of our environment that has a PySpark, too.
+            # Goes before the folder of our environment that has a PySpark too.
             (theirs,) = peer.python.parents[1].glob("lib/python*/site-packages")
             self._environment["PYTHONPATH"] = str(theirs)
         self._process: subprocess.Popen[str] | None = None

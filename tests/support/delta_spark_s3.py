@@ -78,7 +78,7 @@ JARS = (
     "org.reactivestreams:reactive-streams:1.0.4",
 )
 SDK_1 = "1.12.721"
-"""The older SDK, which Delta's store is built with; this one comes with DynamoDB Local, too."""
+"""The older SDK, which Delta's store is built with; this one comes with DynamoDB Local too."""
 DELTA_STORE_JARS = (
     f"io.delta:delta-storage-s3-dynamodb:{DELTA}",
     f"com.amazonaws:aws-java-sdk-core:{SDK_1}",

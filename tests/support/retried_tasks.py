@@ -2,7 +2,7 @@
 
 Mode `fails`: each task does all of its work, and its first attempt fails then. Mode `twice`: each
 task of Python does all of its work twice, and only the second answer counts, as where a
-speculative attempt has finished, too, and lost. Spark itself starts no speculative attempt on one
+speculative attempt has finished too, and lost. Spark itself starts no speculative attempt on one
 host. Both are done to every Python function that lakelog has Spark run: scans, writes, copies. The
 JVM's tasks, which aggregate, shuffle and checkpoint, are retried because a Python function in the
 condition, or in the source, fails within them.

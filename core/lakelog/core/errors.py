@@ -130,7 +130,7 @@ class DeltaError(Exception):
     def make_all_as(choose: Callable[[type[Any], str], type[Any]]) -> None:
         """Have all errors of this process made as classes that a front chooses.
 
-        lakelog.spark chooses classes that are PySpark's, too: whoever catches one of PySpark's
+        lakelog.spark chooses classes that are PySpark's too: whoever catches one of PySpark's
         catches them, wherever they are raised.
 
         Args:

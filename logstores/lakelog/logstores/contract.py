@@ -57,7 +57,7 @@ class Capabilities:
     """Whether `write(overwrite=True)` and `staged` swap whole contents: a reader gets old or new.
 
     If not, the core reads a checkpoint once more under its final name before it points
-    `_last_checkpoint` at it, and reads that back, too.
+    `_last_checkpoint` at it, and reads that back too.
     """
     consistent_listing: bool
     """Whether every listing that starts after a write ended includes the written file.

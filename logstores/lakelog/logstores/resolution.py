@@ -6,11 +6,11 @@
 3. `spark.delta.logStore.<scheme>.impl`.
 4. The default of the scheme.
 
-A key may name our Java class for delta-spark, too: then `spark.lakelog.bridge.store` says what is
+A key may name our Java class for delta-spark too: then `spark.lakelog.bridge.store` says what is
 behind it, and else the scheme's default is.
 
 Each key counts with and without `spark.`. A plain path has the scheme `file`: Delta sees such a
-path only after Hadoop has put `file:` before it, so `file.impl` has to reach it here, too.
+path only after Hadoop has put `file:` before it, so `file.impl` has to reach it here too.
 """
 
 from __future__ import annotations

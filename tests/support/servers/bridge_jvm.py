@@ -51,7 +51,7 @@ for capability in (1, 2) if prctl and os.geteuid() == 0 else ():
     prctl(24, capability, 0, 0, 0)
 os.execv(sys.argv[1], sys.argv[1:])
 """
-"""To root, too, a file that belongs to somebody else is closed: without CAP_DAC_OVERRIDE and
+"""To root too, a file that belongs to somebody else is closed: without CAP_DAC_OVERRIDE and
 CAP_DAC_READ_SEARCH."""
 _JAVA = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 

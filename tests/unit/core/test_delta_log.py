@@ -278,7 +278,7 @@ def test_update_far_behind_lists_instead_of_probing(log):
     snapshot = delta_log.update()
     assert (snapshot.version, snapshot.num_files) == (30, 31)
     assert len(store.lists) == 1
-    assert len(store.reads) == 1 + 30  # the known version is looked at, too
+    assert len(store.reads) == 1 + 30  # the known version is looked at too
 
 
 @pytest.mark.parametrize("new", [7, 8, 9, 16])

@@ -57,7 +57,7 @@ def are_among(table: str, paths: pa.ChunkedArray, files: Iterable[str]) -> pa.Ch
     Args:
         table: the table's URI.
         paths: a column of `path`s of actions.
-        files: `path`s, too.
+        files: `path`s too.
     """
     wanted = set()
     for path in files:
@@ -83,7 +83,7 @@ def rows_without(table: str, rows: pa.Table, keys: pa.ChunkedArray) -> pa.Table:
     mask = _may_need_decoding(paths)
     if mask is not None:
         # Decoding is slow, and most rows are ruled out without it: a file's name is rarely escaped.
-        # The vector goes first: its id may hold slashes, too.
+        # The vector goes first: its id may hold slashes too.
         last = pc.replace_substring_regex(keys, r"(?s)\x00.*$", "")
         last = pc.replace_substring_regex(last, r"(?s)^.*/", "")
         names = pc.replace_substring_regex(paths, r"(?s)^.*/", "")

@@ -76,7 +76,7 @@ def _parsed(data: bytes | memoryview, schema: pa.Schema) -> pa.StructArray | Non
     import pyarrow.json as pj
 
     options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-    # Commits are read by threads of their own; only a large one is worth Arrow's, too.
+    # Commits are read by threads of their own; only a large one is worth Arrow's too.
     block = pj.ReadOptions(block_size=_BLOCK_BYTES, use_threads=len(data) > _LARGE_BYTES)
     try:
         return pj.read_json(

@@ -65,7 +65,7 @@ def cast_table(
         timestamps: time zone in the Arrow type of `timestamp`; the instants stay the same.
         purpose: `read` drops what the schema does not have, lets nulls be where they are, and
             makes of a file's types what the table's may have been widened to since; `tell` makes
-            text of them, too (`is_plain_text`).
+            text of them too (`is_plain_text`).
         match: which of the data's columns and fields are which of the schema's.
 
     Raises:

@@ -86,6 +86,8 @@ def changed_files(
             not say where a deletion vector is.
     """
     at = commit.version, commit.timestamp
+    # PROTOCOL.md, "Reader Requirements for AddCDCFile": where there are any, they are all changes
+    # of the version, and its other actions are not looked at.
     if commit.changes:
         rows = files_from_json([each.to_json_value() for each in commit.changes])
         yield from (ChangedFile(file, None, *at) for file in files.find(rows))

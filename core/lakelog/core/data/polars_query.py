@@ -45,7 +45,7 @@ _BETWEEN: Final = {
     "Right": (">", "<="),
     "None": (">", "<"),
 }
-_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 # of times without a zone, too
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 # of times without a zone too
 _PER_MICRO: Final = {"Milliseconds": (1000, 1), "Microseconds": (1, 1), "Nanoseconds": (1, 1000)}
 
 

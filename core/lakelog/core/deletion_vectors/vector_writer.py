@@ -132,7 +132,7 @@ class VectorWriter:
         local = self._filesystem.type_name == "local"
         if self._prefix and local:
             make_folder(self._filesystem, self._root, self._prefix)
-        # Before the file is opened: one that fails half-way is there and has to be deleted, too.
+        # Before the file is opened: one that fails half-way is there and has to be deleted too.
         self._made.append(path)
         with self._filesystem.open_output_stream(f"{self._root}/{path}") as sink:
             sink.write(bytes(self._content))

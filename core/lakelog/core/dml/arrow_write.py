@@ -347,7 +347,10 @@ def _commit(
             marks |= each.marks
             del each
         adds = writer.close()
+        # Of a dynamic overwrite: only now is it known which partitions the rows are in.
         removed = [*removed, *write.replaced_by(adds)]
+        # In the commit of the rows: another writer that took the same numbers changes the same
+        # mark, and conflicts.
         txn.changes.advance_identity_columns(marks)
         now = log.clock.now_ms()
         actions: list[Action] = [*adds, *(file.remove(now) for file in removed)]

@@ -219,7 +219,7 @@ def change_few_rows(txn: OptimisticTransaction, plan: RowsPlan) -> RowsChanged |
             if plan.columns is None and not isinstance(exc, InvalidPredicateError):
                 raise
             return None
-        # Not within the `try`: what a commit refuses, it refuses an engine's files, too.
+        # Not within the `try`: what a commit refuses, it refuses an engine's files too.
         return change.commit(actions)
 
 

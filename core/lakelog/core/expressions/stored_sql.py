@@ -87,7 +87,7 @@ def check_stored(sql: str, what: str, conf: DeltaConf, *, context: bool = True) 
 def _refused(sql: str, known: frozenset[str]) -> Iterator[str]:
     """What of an expression is not to be run."""
     if "${" in sql:
-        yield "a variable ${…}"  # Spark puts its value into strings, too
+        yield "a variable ${…}"  # Spark puts its value into strings too
     code = []
     for match in _TOKEN.finditer(sql):
         kind = match.lastgroup

@@ -65,7 +65,7 @@ def check_readable(protocol: Protocol, table: str, metadata: Metadata | None = N
     if protocol.min_reader_version == 2:
         names = frozenset({"columnMapping"})
     # Named before the shape is judged: a client that made a protocol of a shape unknown here has
-    # most likely a feature that is unknown, too, and that says what to do.
+    # most likely a feature that is also unknown, and that says what to do.
     missing = {name for name in names if not _allowed(name, frozenset(), write=False)}
     if missing:
         raise _unsupported(missing, protocol, table, "read")

@@ -59,7 +59,7 @@ GivenRows: TypeAlias = Union[
     PolarsQuery,
 ]
 """Arrow data, datasets of pyarrow, generators of batches, `{"id": [1, 2]}`, `[{"id": 1}]`, or what
-can export itself to Arrow; queries of Polars, too."""
+can export itself to Arrow; queries of Polars too."""
 
 _INDEX = re.compile(r"__index_level_\d+__")
 _OPTIONS = {

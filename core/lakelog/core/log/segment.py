@@ -231,7 +231,7 @@ def _status_by_reading(store: LogStore, path: str) -> FileStatus | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     written = store.filesystem.get_file_info(store.filesystem_path(path)).mtime_ns
-    # The file system may lag, too; what is not listed yet has only just been written.
+    # The file system may lag too; what is not listed yet has only just been written.
     return FileStatus(path, length, (time.time_ns() if written is None else written) // 1_000_000)
 
 

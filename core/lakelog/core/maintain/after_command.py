@@ -40,6 +40,7 @@ def end_command(
         DeltaAnalysisError: neither true nor false.
     """
     if _is_wanted(txn.delta_log.conf, txn.metadata.configuration):
+        # As a hook: it sees what was committed, and its failure is no failure of the command.
         txn.register_post_commit_hook(AutoCompaction())
     return commit_command(
         txn,

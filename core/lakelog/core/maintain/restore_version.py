@@ -152,6 +152,7 @@ def _restored(
     operation = Operation(
         "RESTORE", {"version": version, "timestamp": said}, plan.metrics(), user_metadata
     )
+    # Never rebased: which files come and go follows from the version that was read.
     committed = txn.commit_large(
         _actions(txn, plan), operation, protocol=plan.protocol, progress=report
     )
@@ -199,10 +200,13 @@ class _Plan:
     ) -> _Plan:
         log = txn.delta_log
         check_writable(then.protocol, then.metadata, log.table)
+        # No feature goes: the versions between the two are readable only with those that they have.
         protocol = merged_protocol(now.protocol, then.protocol)
         if may_drop_features("RESTORE", log.conf):
             protocol = then.protocol
         metadata = restored_metadata(now.metadata, then.metadata, protocol)
+        # By path and deletion vector: a file whose vector has changed since is another file to the
+        # log, so that one entry goes and the other comes.
         old, new = file_keys(log.table, then.file_table), file_keys(log.table, now.file_table)
         stays = pc.is_in(old, value_set=new)
         added = then.file_table.filter(pc.invert(stays))
@@ -250,6 +254,8 @@ def _renumbered(now: pa.Table, then: pa.Table) -> pa.Table:
 
 def _actions(txn: OptimisticTransaction, plan: _Plan) -> Iterator[Action]:
     at = txn.delta_log.clock.now_ms()
+    # Rows that come back are new ones to a stream from the table; those that only get their row ids
+    # back are not.
     yield from _files(plan.added, data_change=True)
     yield from _files(plan.renumbered)
     for add in _files(plan.removed):

@@ -40,7 +40,7 @@ class MovedRowIds:
     def from_snapshot(cls, snapshot: Snapshot) -> MovedRowIds | None:
         """The names from a table; `None` where no reader relies on ids.
 
-        With column mapping by id, too, these two are found by their names: they have no field id.
+        Even with column mapping by id these two are found by their names: they have no field id.
         """
         if not snapshot.terms.is_row_tracking_enabled:
             return None

@@ -1,6 +1,6 @@
 """Rows of a version in the columns of a later one: which of those were which of these.
 
-A commit that removes files may change the columns, too: RESTORE, CLONE, an overwrite with another
+A commit that removes files may change the columns too: RESTORE, CLONE, an overwrite with another
 schema. What it removed is stored as the version before said, and its change data feed has the
 columns of the version after.
 """

@@ -1,6 +1,6 @@
 """Statistics of a data file, from its Parquet footer (PROTOCOL.md, "Per-file Statistics").
 
-The footer's bounds are used only where they are bounds in Spark's order, too. Two writers make
+The footer's bounds are used only where they are bounds in Spark's order too. Two writers make
 footers, and they differ:
 
 - pyarrow leaves NaN out of its bounds, parquet-mr (Spark) puts it in. Spark orders NaN above all

@@ -61,6 +61,7 @@ def commit_command(
     Raises:
         DeltaError: what `OptimisticTransaction.commit` raises.
     """
+    # From here on the metadata stays as it is: the files were written for it.
     txn.changes.mark_written()
     if batch is not None:
         now = txn.delta_log.clock.now_ms()

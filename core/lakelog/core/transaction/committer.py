@@ -188,6 +188,8 @@ class Committer:
     def _run_in_turn(self, actions: Sequence[Action], operation: Operation) -> int:
         prepared, read = self._prepare(actions, operation), self._snapshot
         grouped = self._conf.read(store_keys.COMMIT_GROUP)
+        # A hook is handed the actions of one transaction, and a recorded batch is one commit: both
+        # commit by themselves.
         usual = self._hooks == [checkpoint_hook, checksum_hook] and current_batch.get() is None
         if not (usual and read and grouped and may_join(prepared, read)):
             return self._run(prepared)
@@ -419,6 +421,7 @@ class Committer:
         limited(
             lambda: deadline - self._clock.monotonic(), lambda: self._post_commit(after, winners)
         )
+        # Only now: the commit is in the table, so its hooks had to run first.
         if loop.failure is not None:
             raise loop.failure
         return version

@@ -304,6 +304,8 @@ def may_join(prepared: PreparedCommit, snapshot: Snapshot) -> bool:
         prepared: the commit.
         snapshot: what its transaction read.
     """
+    # What reads, removes or changes metadata is checked against the commits before it: among others
+    # in the same commit there is no before.
     terms, actions = prepared.terms, prepared.actions
     return (
         prepared.is_blind_append

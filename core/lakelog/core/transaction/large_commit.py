@@ -105,6 +105,7 @@ class _Stream:
                 "the lines of a large commit can be produced only once, but the store asked for "
                 "them again"
             )
+        # The order is that of Delta's `commitLarge`.
         yield self._line(self.commit_info)
         self.num_actions = 1
         yield self._line(self.metadata)
@@ -118,6 +119,7 @@ class _Stream:
             self.report(Progress(text="committing", done=self.num_actions - 1, unit="actions"))
         # Once more, as the actions may have taken hours to make.
         self.fence()
+        # The mark says how many ids the files took, so it can only follow them.
         mark = None if self.ids is None else self.ids.mark_action()
         for last in (mark, self.protocol):
             if last is not None:
@@ -164,6 +166,7 @@ class LargeCommit:
             writer.repeat(lambda: check_fence(log.store, log.table, attempt.version, *known))
 
         stream = self._stream(actions, report, fence)
+        # The lines are made once and not kept: a write of unknown outcome can't be sent again.
         limits = replace(log.conf.derived(CommitSettings).limits, unknown=0)
         writer = CommitWriter(
             log.store, log.clock, log.table, stream, limits, Backoff(log.clock), self.landing

@@ -47,6 +47,7 @@ class Reads:
     def filter_file_table(self, where: Filter | None = None) -> pa.Table:
         """The same as `filter_files`, as rows of `FILE_SCHEMA`, for large numbers of files."""
         if self.snapshot is None:
+            # It was read as empty: whatever another writer puts there meanwhile conflicts.
             self.record.add_predicate(None)
             return NO_FILES
         from lakelog.core.expressions.filter import normalize_filter

@@ -174,6 +174,7 @@ class Changes:
         self._new_protocol = protocol if changes else None
 
     def _check_may_update(self) -> None:
+        # Each change is checked against the snapshot: a second one would not know of the first.
         if self._new_metadata is not None:
             raise DeltaAnalysisError(
                 "Cannot change the metadata more than once in a transaction.",

@@ -195,7 +195,7 @@ def _release(client: LeaseClient, lock: str, lease_id: str, policy: RetryPolicy)
         except (LeaseLostError, FileNotFoundError):
             return
         except (TryAgainError, OSError) as error:
-            # A refusal, too: until the lease expires every other writer waits for it.
+            # A refusal too: until the lease expires every other writer waits for it.
             if patience.pause():
                 continue
             _logger.debug("the lease of %s was not released: %s", lock, error)

@@ -40,7 +40,7 @@ def exclusive_findings(
 
     A store that commits by one conditional request is raced by requests that are sent beforehand
     but for their last bytes. Any other store is raced through its `write`; if it is an object
-    store, the conditional request itself is raced, too, since it is what protects a writer that
+    store, the conditional request itself is raced as well, since it is what protects a writer that
     lost the store's own lock.
 
     Raises:

@@ -279,7 +279,7 @@ class HdfsClient:
             raise_translated(error, path, self.where)
         except TryAgainError as again:
             if isinstance(error, OSError) and again.may_have_landed:
-                self._drop(used)  # it may take the broken connection for the next call, too
+                self._drop(used)  # it may take the broken connection for the next call too
             raise
 
     def _drop(self, used: list[Client]) -> None:

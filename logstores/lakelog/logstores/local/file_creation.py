@@ -5,7 +5,7 @@ Notation: F the folder, D(N) the draft of the file N in F.
 1. WRITE    fill D(N), which no reader can mistake for N
 2. FLUSH    fsync D(N): a name must never point to bytes that a crash can take back
 3. PUBLISH  give D(N) the name N by a call that refuses when N exists
-4. KEEP     fsync F: the name itself must survive a crash, too
+4. KEEP     fsync F: the name itself must survive a crash too
 
 Step 3 has a ladder, because file systems differ. Each rung is one atomic system call:
 

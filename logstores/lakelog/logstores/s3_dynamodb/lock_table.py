@@ -160,6 +160,6 @@ def _wait(sdk: Any, place: TablePlace, lost: TryAgainError | None) -> dict[str, 
 
 
 def _code(error: Exception) -> str:
-    # Errors of the connection have the attribute, too, with nothing in it.
+    # Errors of the connection also have the attribute, with nothing in it.
     reply: Any = getattr(error.__cause__, "response", None) or {}
     return str(reply.get("Error", {}).get("Code", ""))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader
 
 MOST_BYTES = 256 << 20
-"""Of the rows of one batch, in Arrow: the process has all of them in memory, and the JVM, too."""
+"""Of the rows of one batch, in Arrow: the process has all of them in memory, and the JVM too."""
 _OPTION = "readOnDriver"
 
 

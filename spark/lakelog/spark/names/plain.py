@@ -26,7 +26,7 @@ def plain_sql(spark: SparkSession, text: str) -> DataFrame:
 def plain_table(spark: SparkSession, name: str) -> DataFrame:
     """The rows of a table or view, by Spark alone.
 
-    A Connect session's own `table` calls the `table` of its reader, which `enable` wraps, too.
+    A Connect session's own `table` calls the `table` of its reader, which `enable` wraps too.
     """
     frame: DataFrame = plain_method(spark.read, "table")(name)
     return frame

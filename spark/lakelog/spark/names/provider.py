@@ -55,7 +55,7 @@ def is_for_entry(options: Mapping[str, str]) -> bool:
     behind by the first change.
 
     Args:
-        options: what Spark hands to the source: of a table's entry, who owns it, too.
+        options: what Spark hands to the source: of a table's entry, who owns it too.
     """
     return "provider" in options and "owner" in options
 

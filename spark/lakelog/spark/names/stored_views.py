@@ -2,7 +2,7 @@
 
 Of a persistent view the catalog has it all. A temporary one is, for all of Spark that lists,
 describes and drops views, one of the rows that the query gave when it was made. Its first column
-has the query in its metadata, so that whatever becomes of the view becomes of the query, too.
+has the query in its metadata, so that whatever becomes of the view becomes of the query too.
 """
 
 from __future__ import annotations

@@ -259,7 +259,7 @@ def _columns(value: Any) -> Any:
 
 
 class SkippingReader(DeltaReader):
-    """Leaves out files by its condition, but no rows: for a query that has the condition, too.
+    """Leaves out files by its condition, but no rows: for a query that has the condition too.
 
     Such a condition may hold what only the query can say (a subquery, `rand()`, its aliases).
     """

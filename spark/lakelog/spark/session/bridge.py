@@ -40,7 +40,7 @@ def bridge(
 
     Sets `spark.jars`, Delta's keys for the log store, and where the service is. delta-spark itself,
     and Hadoop's connector for the storage, come from the caller. The session's own settings of
-    storages (`spark.hadoop.fs.s3a.…`) hold for the stores, too. The service ends with the process;
+    storages (`spark.hadoop.fs.s3a.…`) hold for the stores too. The service ends with the process;
     sessions of one conf share one.
 
     Args:

@@ -2,7 +2,7 @@
 
 An option that is misspelt does nothing: the newest version is read instead of an old one, a whole
 table replaced instead of a part. Only near misses are refused: scripts pass options of other
-formats, too.
+formats too.
 """
 
 from __future__ import annotations

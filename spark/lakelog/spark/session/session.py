@@ -69,7 +69,7 @@ def check_server(spark: SparkSession) -> None:
 
     Others take the same plans and understand them otherwise, without an error: Sail 0.7 finds no
     file by `file:/x`, and gives null for the partition columns of `basePath`. `version()` is
-    Spark's release, which the protocol tells, too, with the revision that it was built from.
+    Spark's release, which the protocol also tells, with the revision that it was built from.
 
     Raises:
         UnsupportedFeatureError: the server says that it is something else.
@@ -91,7 +91,7 @@ def check_server(spark: SparkSession) -> None:
 def with_storage(conf: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
     """A conf with the storage settings that one call's options have: `fs.…` and `dfs.…`.
 
-    Delta accepts them there, too. It is also the way for a Connect client, to which Spark does not
+    Delta accepts them there too. It is also the way for a Connect client, to which Spark does not
     show the secrets of the session's conf.
     """
     merged = dict(conf)

@@ -63,7 +63,7 @@ def builder(
         spark: the session.
         mode: what becomes of a table that is there.
         opened: opens the table that was made, by its path.
-        named: opens it by its name, if it has one; default: by its path, too.
+        named: opens it by its name, if it has one; default: by its path too.
 
     Raises:
         DeltaAnalysisError: there is no session.

@@ -140,7 +140,7 @@ def filled_up(frame: DataFrame, fields: Iterable[StructField]) -> DataFrame:
     for name in frame.columns:
         if name.lower() in stored:
             sql, field = stored[name.lower()]
-            # Spark compares by the mark: the literal of a condition is filled up, too.
+            # Spark compares by the mark: the literal of a condition is filled up too.
             columns.append(sf.expr(sql).alias(name, metadata={MARK: field.metadata[MARK]}))
         else:
             columns.append(sf.col(quoted(name)))

@@ -134,7 +134,7 @@ _ROW = "__lakelog_file"
 def _of_partitions(
     snapshot: Snapshot, spark: SparkSession, files: pa.Table, condition: Column
 ) -> pa.Array | None:
-    """For each file whether its partition matches; `None` for a condition on other columns, too."""
+    """For each file whether its partition matches; `None` for a condition on other columns too."""
     if not snapshot.partition_columns:
         return None
     values = readable_partitions(snapshot, files)

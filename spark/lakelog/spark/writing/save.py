@@ -214,8 +214,11 @@ class _Save:
         else:
             # In one job: rows that are new and rows that stay share files.
             written = Written(files.write(rows.union(replaced.kept_rows)), replaced)
+        # In the commit of the rows: another writer that took the same numbers changes the same
+        # mark, and conflicts.
         if bounds is not None:
             txn.changes.advance_identity_columns(bounds.marks())
+        # Only now is it known which partitions the rows are in.
         dynamic = write.replaced_by(written.adds)
         if not dynamic:
             return written

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MOST_FILES, MOST_CALLS = 39, 201
 MOST_FILES_AT_FIRST = 45
-"""Of a table that was just opened: what its metadata and the conf mean is worked out, too."""
+"""Of a table that was just opened: what its metadata and the conf mean is worked out too."""
 
 
 def commit_of_one_file(log: DeltaLog, name: str, *, is_written: bool = False) -> Walk:

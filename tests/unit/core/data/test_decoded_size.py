@@ -42,7 +42,7 @@ GROWTH = 80 << 20
 def of_file(folder: Path, rows: int, *texts: str, keeps_type: bool = False) -> str:
     """A table of one file; each text is that of as many rows as the others.
 
-    Where the file keeps the type, pyarrow reads the texts as a dictionary, too.
+    Where the file keeps the type, pyarrow reads the texts as a dictionary too.
     """
     folder.mkdir()
     indices = pa.array([at * len(texts) // rows for at in range(rows)], pa.int32())

@@ -35,7 +35,7 @@ for table in sys.argv[3:]:
     except Exception as exc:
         found[table] = type(exc).__name__
 try:
-    # getrusage counts what the process was forked from, too.
+    # getrusage counts what the process was forked from too.
     peak = int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
 except OSError:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

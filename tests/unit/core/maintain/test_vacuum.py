@@ -407,7 +407,7 @@ class TestWhatIsLeftAlone:
 
         assert named(uri, vacuum(uri)) == {"by scheme.parquet", "plain.parquet"}
         assert len(rows(uri)) == 40
-        # A table opened by its link, too.
+        # A table opened by its link too.
         age_all(uri, 1000)
         assert not vacuum(str(link)).num_files
 

@@ -110,7 +110,7 @@ class _Storage:
         patch.setattr(MemoryHandler, "open_output_stream", self._opened())
         patch.setattr(MemoryHandler, "move", self._moved())
         patch.setattr(MemoryHandler, "get_file_info", self._seen())
-        # The module's alone: other threads sleep, too.
+        # The module's alone: other threads sleep too.
         clock = SimpleNamespace(sleep=self.waits.append, monotonic=time.monotonic)
         patch.setattr(arrival, "time", clock)
 

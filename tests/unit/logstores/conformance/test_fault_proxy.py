@@ -75,7 +75,7 @@ def ask(proxy: FaultProxy, method: str = "GET", body: Any = None, **more: Any) -
 
 
 def soon(found: Callable[[], T]) -> T:
-    """What is found as soon as it is something, on a machine that is slow, too."""
+    """What is found as soon as it is something, on a machine that is slow too."""
     for _ in range(6000):
         if result := found():
             return result

@@ -98,7 +98,7 @@ def pause(monkeypatch: pytest.MonkeyPatch) -> Callable[[_Server], list[int]]:
             assert server.all_begun.wait(30)
             complete.append(server.complete)
 
-        # A `time` of its own: others in this process sleep, too, as a thread of py4j does.
+        # A `time` of its own: others in this process sleep too, as a thread of py4j does.
         monkeypatch.setattr("lakelog.logstores.object_store.race.time", SimpleNamespace(sleep=wait))
         return complete
 

@@ -1,4 +1,4 @@
-"""Each error of lakelog's is one of PySpark's, too, which scripts catch."""
+"""Each error of lakelog's is one of PySpark's too, which scripts catch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyspark import errors as pyspark_errors
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 import lakelog.core.errors as core_errors
-import lakelog.spark  # noqa: F401  # with which errors are PySpark's, too
+import lakelog.spark  # noqa: F401  # with which errors are PySpark's too
 from lakelog.core.errors import (
     AppendOnlyError,
     ConcurrentAppendException,

@@ -1,4 +1,4 @@
-"""What `delta.tables` refuses for its type is refused here, too, and before anything is run."""
+"""What `delta.tables` refuses for its type is refused here too, and before anything is run."""
 
 from __future__ import annotations
 

@@ -93,6 +93,8 @@ def drop_feature(
     for _ in range(1 if truncate_history else _BARRIERS):
         _barrier(log)
     if truncate_history:
+        # As Delta does: the first call removes the traces, and the history that still has them is
+        # younger than the retention.
         if changed:
             raise _too_early(log, name, "WAIT_FOR_RETENTION_PERIOD")
         cut_history(log)

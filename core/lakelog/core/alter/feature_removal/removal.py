@@ -120,6 +120,7 @@ def _reconfigure(
 
 
 def _remove_vectors(log: DeltaLog, snapshot: Snapshot) -> None:
+    # The property first: else a DELETE in between may mask the files that are written here.
     if snapshot.properties.deletion_vectors:
         _unset(log, ["delta.enableDeletionVectors"])
     files = log.update().file_table
@@ -172,6 +173,7 @@ def _remove_type_changes(log: DeltaLog, snapshot: Snapshot) -> None:
         }
         for path, field in changed
     ]
+    # Only of the files that were looked at is it known that none has an older type.
     txn.reads.read_whole_table()
     txn.changes.update_metadata_for_restore(
         replace(metadata, schema_string=schema.to_json()), txn.changes.protocol
@@ -226,6 +228,8 @@ def _same_kind(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _remove_mapping(log: DeltaLog) -> None:
+    # New schema and new files in one commit: under the names of one the columns of the other are
+    # not found.
     txn = log.start_transaction()
     txn.changes.update_metadata_for_restore(
         _without_mapping(txn.metadata, log), txn.changes.protocol
@@ -267,6 +271,8 @@ def _remove_row_ids(log: DeltaLog, snapshot: Snapshot) -> None:
     wanted = {"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"}
     if not wanted.items() <= snapshot.metadata.configuration.items():
         _set(log, wanted)
+    # In batches, each of the newest version, as Delta's own: one commit of all files would conflict
+    # with every writer that touches one of them meanwhile.
     size, batch = max(log.conf.read(keys.BACKFILL_FILES), 1), 0
     while True:
         txn = log.start_transaction()

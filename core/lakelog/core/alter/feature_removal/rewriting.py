@@ -43,6 +43,7 @@ def purge(log: DeltaLog, files: pa.Table) -> int | None:
     if not files.num_rows:
         return None
     txn = log.start_transaction()
+    # These and no more: rows that only move don't depend on what is appended elsewhere.
     txn.reads.track_files_read(files)
     parameters = {"predicate": [], "applyPurge": True}
     with AttemptFiles(txn) as owned:
@@ -94,6 +95,7 @@ def _commit(
         writer.write(rows)
     adds = writer.close()
     now = txn.delta_log.clock.now_ms()
+    # The rows are the same ones: streams and the change feed pass over both lists.
     removes = [file.remove(now, data_change=False) for file in files]
     metrics: dict[str, int | str] = dict(operation_metrics(adds, files))
     if name != "REORG":

@@ -145,6 +145,7 @@ def clone(
         if not shallow:
             copies = FileCopies(theirs, ours)
             files = copies.planned(to_add_files(then.file_table))
+            # Owned before the first byte: what is copied when this fails is deleted.
             owned.at(copies.paths)
             copied = copies.run(report)
         metrics = {
@@ -263,9 +264,11 @@ def _shallow(then: Snapshot) -> Iterator[AddFile]:
 def _actions(
     txn: OptimisticTransaction, then: Snapshot, files: Iterable[AddFile]
 ) -> Iterator[Action]:
+    # The clone numbers rows itself: the source goes on to hand out its own numbers.
     fresh: dict[str, Any] = {"base_row_id": None, "default_row_commit_version": None}
     for add in files:
         yield replace(add, data_change=True, **fresh)
+    # A job that goes on with the clone must not write again what came from the source.
     yield from then.state.transactions.values()
     theirs = then.domain_metadata.get(CLUSTERING_DOMAIN)
     there = None if txn.snapshot is None else txn.snapshot.domain_metadata.get(CLUSTERING_DOMAIN)

@@ -57,7 +57,7 @@ def merge(
 
     Nothing happens before `MergeBuilder.execute`. Expressions are Spark's SQL, as in delta-spark
     and deltalake; they name columns by the aliases, or bare where only one of the tables has them.
-    Conditions of clauses, and values, may be expressions of `pyarrow.compute`, too, which mean what
+    Conditions of clauses, and values, may also be expressions of `pyarrow.compute`, which mean what
     pyarrow means by them and call columns `pc.field("source.id")`, or bare likewise. A row for
     which a condition is null is not one for which it is true.
 

@@ -116,7 +116,7 @@ def run_small_merge(txn: OptimisticTransaction, job: MergeJob) -> RowsChanged | 
         except (_TooLargeError, DeltaAnalysisError) as exc:
             logger.debug("%s: this MERGE is the engine's: %s", txn.delta_log.table, exc)
             return None
-        # Not within the `try`: what a commit refuses, it refuses an engine's files, too.
+        # Not within the `try`: what a commit refuses, it refuses an engine's files too.
         return merge.commit(actions)
 
 
@@ -210,7 +210,7 @@ class _Merge:
         candidates = txn.reads.filter_file_table(predicate)
         self._check_size(candidates, has_keys=bool(matcher.keys))
         # All files are searched before one is written: only then is it known which source rows
-        # match nothing, and that none matches a row that another matches, too.
+        # match nothing, and that none matches a row that another matches too.
         hits = list(matcher.hits(candidates, self._job.report))
         if hits:
             # Not before: where it only inserts, an append-only table takes a MERGE.
@@ -222,8 +222,8 @@ class _Merge:
             rewrite.insert(number, sources)
             self._tell_inserted(metrics.inserted)
         actions = rewrite.actions()
-        # Last, when the numbers are known: another writer that took the same ones changes the mark,
-        # too, and the two conflict.
+        # Last, when the numbers are known: another writer that took the same ones also changes
+        # the mark, and the two conflict.
         txn.changes.advance_identity_columns(self._numbering.marks)
         metrics.rewrite_ms = round(1000 * (clock.monotonic() - scanned))
         metrics.execution_ms = round(1000 * (clock.monotonic() - self._began))

@@ -160,6 +160,8 @@ def _of_values(pair: KeyPair, values: pa.Array[Any], sides: Sides) -> Expression
     with_null = pair.null_safe and distinct.null_count > 0
     distinct = distinct.drop_null()
     part: Expression | None
+    # Exact for a few keys, so that rows with others, which another writer adds between the least
+    # and the greatest, don't conflict.
     if 0 < len(distinct) <= _MOST_VALUES:
         try:
             part = In(column, tuple(_literal(each, column) for each in distinct))

@@ -82,7 +82,7 @@ def evaluate_mask(expr: Expression, data: pa.Table | pa.RecordBatch, schema: Str
 def _mask(expr: Expression, batch: pa.RecordBatch, schema: StructType) -> Any:
     """One boolean a row; computed parts are not evaluated for rows that another part decides.
 
-    Spark, too, evaluates `1 / a` in `a != 0 AND 1 / a > 2` only where it has to.
+    Spark also evaluates `1 / a` in `a != 0 AND 1 / a > 2` only where it has to.
     """
     if isinstance(expr, Not) and is_computed(expr):
         return pc.invert(_mask(expr.part, batch, schema))

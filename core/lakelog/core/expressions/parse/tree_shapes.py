@@ -65,7 +65,7 @@ def is_read(node: Any) -> bool:
     kind = type(node).__name__
     read = _READ.get(kind)
     return read is not None and all(
-        # To sqlglot, too, the first three are the same as no argument.
+        # To sqlglot the first three are the same as no argument.
         value is None
         or value is False
         or value == []

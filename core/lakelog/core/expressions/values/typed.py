@@ -92,7 +92,7 @@ def typed(
 
     Raises:
         InvalidPredicateError: an unknown column.
-        NotInCoreError: a part that only Spark evaluates. The data may be refused so, too.
+        NotInCoreError: a part that only Spark evaluates. The data may be refused so too.
     """
     return _Typer(schema, session_tz, now_ms, sql).value(root)
 
@@ -539,7 +539,7 @@ def _written_digits(node: Expression) -> int | None:
         case Negative(part):
             return _written_digits(part)
         case Cast(part) if _written_digits(part) is not None:
-            # `2L` is written so in the tree, too, and has other digits to Spark than a CAST.
+            # `2L` is also written so in the tree, and has other digits to Spark than a CAST.
             raise NotInCoreError(f"{to_sql(node)} next to a decimal")
         case Literal(int() as value) if not isinstance(value, bool):
             return len(str(abs(value)))

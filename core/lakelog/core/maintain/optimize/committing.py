@@ -107,6 +107,7 @@ class OptimizeBatch:
             txn.reads.track_files_read(_table(each.files for each in bins))
             with AttemptFiles(txn) as files:
                 files.own(owner)
+                # Once: where only the commit lost, the same files are committed again.
                 if not done:
                     with closing(rewriter.rewrite(bins)) as results:
                         for each in results:
@@ -209,6 +210,8 @@ def _live(snapshot: Snapshot, bins: Sequence[Bin]) -> dict[str, AddFile]:
 
 
 def _same(file: AddFile, other: AddFile | None) -> bool:
+    # With another vector rows that were deleted since would come back; with another first id the
+    # new file's rows would have ids that are not theirs.
     return (
         other is not None
         and file.deletion_vector == other.deletion_vector

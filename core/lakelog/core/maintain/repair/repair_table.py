@@ -245,7 +245,7 @@ def undo_repair(
     version was not made since. The hint and a checksum replace what is there. Files that were
     taken out of the table are added again in one commit, and others get the size and the
     statistics that they had. Where rows were deleted or replaced since, or columns changed, what
-    was in those files may have had to go, too: then nothing is put back.
+    was in those files may have had to go too: then nothing is put back.
 
     Args:
         uri: where the table is, or its `DeltaLog`.

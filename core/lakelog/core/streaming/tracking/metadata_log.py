@@ -152,6 +152,8 @@ class TrackingLog:
         Raises:
             DeltaAnalysisError: another query has written it.
         """
+        # By exclusive creation: of two queries that share the folder the second one notices, and
+        # does not read on with columns that the first has chosen.
         self._store.create_folder(self.folder)
         try:
             self._store.write(self._path(number), [_FORM, entry.to_json()])

@@ -63,6 +63,8 @@ class Tracker:
         # An entry that stands for several changes says which one came before them.
         previous = self._current.previous
         before = entries.get(self._number - 1 if previous is None else previous)
+        # Here and not where the change was noted: that query has ended with it, and the one that
+        # goes on is the one that needs the permission.
         if before is not None:
             check_allowed(before, self._current, options.allowed, log.conf, log.table)
         if self._current.version != self.snapshot.version:

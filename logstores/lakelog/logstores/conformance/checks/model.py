@@ -43,7 +43,7 @@ NAMES = st.sampled_from(
         "😀",
     ]
 )
-# A line that ends in \r would lose it by the contract: \r\n is a line end, too.
+# A line that ends in \r would lose it by the contract: \r\n is a line end too.
 LINE = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=20)
 LINES = st.lists(LINE.map(lambda text: text.rstrip("\r")), max_size=5)
 WHO = st.integers(0, 1)

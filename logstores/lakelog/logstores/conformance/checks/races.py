@@ -56,7 +56,7 @@ class RaceChecks(Checks):
         _judge_large(store, small, ["won", racers[0](small)], [["first"]])
         outcomes = run_together([partial(racer, raced) for racer in racers[:2]])
         contents = [_large(who, self.large_megabytes) for who in range(3)]
-        # A third comes when the race is over: parts that are joined must find the name taken, too.
+        # A third comes when the race is over: parts that are joined must find the name taken too.
         _judge_large(store, raced, [*outcomes, racers[2](raced)], contents)
         if store.capabilities.exclusive_create == Scope.NONE:
             self.undeclared = "exclusive_create"

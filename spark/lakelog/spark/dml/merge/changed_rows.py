@@ -71,7 +71,7 @@ class MergeRows:
 
         Args:
             condition: what rows match by.
-            all_matches: whether matched rows that no clause applies to are wanted, too.
+            all_matches: whether matched rows that no clause applies to are wanted too.
         """
         alone = self.numbers("not matched by source")
         how = "left" if alone else "inner"

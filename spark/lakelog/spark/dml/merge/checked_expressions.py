@@ -120,7 +120,7 @@ def check_deterministic(
     """
     if not given:
         return
-    condition = sf.lit(True)  # with which `null` is a condition, too
+    condition = sf.lit(True)  # with which `null` is a condition too
     for expression, _ in given:
         condition &= as_column(expression)
     try:

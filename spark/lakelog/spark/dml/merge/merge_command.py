@@ -319,11 +319,14 @@ class _Run:
         changed = None
         if files.num_rows:
             changed = self._changed(rows)
+            # Several matches of one row are refused before a file is written.
             self._count_rows(rows, changed)
             self.metrics.scan_ms = round(1000 * (clock.monotonic() - began))
             if changed.places is not None and changed.places.counts:
                 self.txn.changes.assert_removable()
                 rewrite.apply(changed.places.touched(self.snapshot, files))
+        # From the matches that were kept, and not by a second join: a row is updated or inserted,
+        # and never both.
         inserted = Inserted()
         if plan.of("not matched"):
             inserted = writes.inserted(rows.inserted(_matched(changed)))
@@ -343,7 +346,7 @@ class _Run:
         self.txn.update_metadata(replace(metadata, schema_string=plan.schema.to_json()))
 
     def _changed(self, rows: MergeRows) -> Changed:
-        # Pairs that no clause applies to count as matches, too, as delta-spark counts them.
+        # Pairs that no clause applies to also count as matches, as delta-spark counts them.
         all_matches = not takes_many_matches(self.merge.clauses) or rows.plan.of("not matched")
         condition = rows.column(self.merge.condition)
         df = rows.changed(condition, all_matches=bool(all_matches))

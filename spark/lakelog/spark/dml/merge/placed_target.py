@@ -42,7 +42,7 @@ class MergeTarget:
     """Of the files, by the values of `FILE`."""
     tracked: bool
     frame: DataFrame | None = None
-    """Under whose columns the table's are known, too."""
+    """Under whose columns the table's are known too."""
     metadata: bool = False
     """Whether it has `METADATA`."""
 

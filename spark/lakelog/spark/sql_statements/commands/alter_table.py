@@ -152,7 +152,7 @@ def _change(s: CommandContext, place: Place) -> Change:  # one return for each f
             raise s.not_supported(f"ALTER TABLE … SET {c.word}", _NOT_OF_V2)
         case "UNSET":
             c.need("TBLPROPERTIES")
-            c.took("IF", "EXISTS")  # delta-spark takes what isn't there as removed without it, too
+            c.took("IF", "EXISTS")  # delta-spark takes what isn't there as removed without it too
             names = list(properties(s, values=False))
             return lambda table: table.unsetProperties(*names, ifExists=True)
     raise s.not_supported(f"ALTER TABLE … {word}", _NOT_OF_V2)

@@ -69,7 +69,7 @@ class CommandContext:
         return found
 
     def place_or_path(self) -> Place | None:
-        """The same, where Delta lets a path stand as a string, too."""
+        """The same, where Delta lets a path stand as a string too."""
         if self.cursor.token is not None and self.cursor.token.kind == "string":
             self.is_ours = True
             path = self.runner.value(self.cursor.string() or "")

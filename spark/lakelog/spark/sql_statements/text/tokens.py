@@ -8,7 +8,7 @@ from typing import Literal
 
 Kind = Literal["word", "quoted", "string", "number", "symbol", "broken"]
 
-# As Spark's lexer (SqlBaseLexer.g4) has them. A hint is a comment to it, too, unless it follows
+# As Spark's lexer (SqlBaseLexer.g4) has them. A hint is also a comment to it, unless it follows
 # SELECT, which is of no concern here.
 # Quantifiers are possessive (`*+`): a long run of spaces would be tried again from each of its
 # places otherwise, and a text comes from anyone.

@@ -252,7 +252,7 @@ def model(target: list[Row], source: list[Row], on: Expr, clauses: list[Clause])
 
 
 def _values(row: Row) -> tuple[Any, ...]:
-    """With the column that `*` adds to the table, too."""
+    """With the column that `*` adds to the table too."""
     return tuple(row.get(name) for name in (*TARGET.names, "c"))
 
 
