@@ -46,14 +46,14 @@ class _Late:
     def __getattr__(self, name: str) -> Any:
         value = getattr(importlib.import_module("pyarrow.compute"), name)
         if name in _OPERATORS:
-            value = _of_operands(value)
+            value = _with_typed_operands(value)
         elif name in _TYPED:
-            value = _of_typed(value)
+            value = _with_typed_value(value)
         setattr(self, name, value)
         return value
 
 
-def _of_operands(function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_typed_operands(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def called(*operands: Any, **options: Any) -> Any:
         return function(*map(_operand, operands), **options)
@@ -81,7 +81,7 @@ def _made(value: Any, kind: pa.DataType) -> Any:
 _kept = lru_cache(maxsize=256, typed=True)(scalar_of)
 
 
-def _of_typed(function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_typed_value(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def called(values: Any, value: Any) -> Any:
         return function(values, _made(value, values.type) if type(value) in _TYPES else value)

@@ -62,7 +62,7 @@ def refuse_name(owner: str, name: str, instead: str | None) -> NoReturn:
     Args:
         owner: has no such attribute, as Python's own message says it.
         name: was asked for.
-        instead: what to write; `None` if nothing is meant for it.
+        instead: what to write; `None` if there is nothing.
 
     Raises:
         AttributeError: always.

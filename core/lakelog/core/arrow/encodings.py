@@ -203,7 +203,7 @@ def _values_and_places(array: Any) -> tuple[Any, Any]:
                 [None],
                 0,
                 array.offset,
-                children=[array.run_ends, _counted(len(values), 1)],
+                children=[array.run_ends, _multiples(len(values), 1)],
             )
         )
     return values, numbers
@@ -220,7 +220,7 @@ def _sizes(values: Any) -> Any:
         parts = pa.Array.from_buffers(
             pa.int32(), 4 * count, [None, values.buffers()[1]], 0, 4 * values.offset
         )
-        sizes = parts.take(_counted(count, 4)).cast(pa.int64())
+        sizes = parts.take(_multiples(count, 4)).cast(pa.int64())
     elif (
         pa.types.is_string(kind)
         or pa.types.is_large_string(kind)
@@ -235,7 +235,7 @@ def _sizes(values: Any) -> Any:
     return pc.if_else(values.is_valid(), pc.add(sizes, 4), 4)
 
 
-def _counted(count: int, step: int) -> Any:
+def _multiples(count: int, step: int) -> Any:
     """0, `step`, 2 * `step` and so on."""
     if not count:
         return pa.nulls(0, pa.int64())

@@ -44,7 +44,7 @@ class ChangedFile:
     timestamp: int
     """Milliseconds since the epoch."""
     only: DataFile | None = None
-    """The same file with another deletion vector: only rows of that one are meant."""
+    """The same file with another deletion vector: only the rows of that one changed."""
     reader: RowReader | None = None
     """Reads it, where its columns are stored as another version says."""
 

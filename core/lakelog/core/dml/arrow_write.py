@@ -358,14 +358,14 @@ def _commit(
         operation, kept = write.operation(adds, removed, predicate=shown), None
         if rows_out is not None:
             actions += rows_out.actions()
-            operation, kept = _of_rows(operation, rows_out), rows_out.keeps_row_ids
+            operation, kept = _row_operation(operation, rows_out), rows_out.keeps_row_ids
         done = end_command(
             txn, actions, operation, batch=job.request.batch, keeps_row_ids=kept, skips_empty=False
         )
         return txn.reads.version if done.version is None else done.version
 
 
-def _of_rows(operation: Operation, found: RowRewrite) -> Operation:
+def _row_operation(operation: Operation, found: RowRewrite) -> Operation:
     """What the history says of an overwrite that took single rows out."""
     counts = found.metrics.operation_metrics("numDeletedRows")
     names = ("numRemovedFiles", "numRemovedBytes", "numDeletedRows", "numCopiedRows")

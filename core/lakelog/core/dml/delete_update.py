@@ -199,7 +199,7 @@ def change_few_rows(txn: OptimisticTransaction, plan: RowsPlan) -> RowsChanged |
 
     Returns:
         `None` where nothing was committed because lakelog does not evaluate an expression, or
-        finds fault with a new value: then the engine has its own word on it, in the same
+        finds fault with a new value: then the engine decides, in the same
         transaction.
 
     Raises:

@@ -2,7 +2,7 @@
 
 An engine reads the files that `OptimisticTransaction.reads.filter_file_table` gives, finds the
 rows, and hands their places to `touched_rows` (or `touched_at`, as bitmaps; `touched_whole` where
-all rows of files are meant). `RowRewrite` removes them, by deletion vectors or copies as the
+all rows of files match). `RowRewrite` removes them, by deletion vectors or copies as the
 table's properties say, takes the new rows of an UPDATE, writes the change data feed, and gives the
 actions of the commit. Copies may run anywhere: `CopyTask` can be pickled. `change_few_rows` does
 all of a `RowsPlan` in this process, or gives `None` where that is the engine's. Missing and damaged

@@ -1,4 +1,4 @@
-"""Binding a condition to a schema: which column is meant, and in which type values are compared.
+"""Binding a condition to a schema: the column of each name, and the type in which values compare.
 
 What statistics can answer gets a node of its own. A bound condition must never be narrower than
 what Spark would evaluate: what is not a comparison of a column with a value is computed row by row,

@@ -256,7 +256,7 @@ def file_change(committed: CommittedTransaction) -> FileChange | None:
     for path, remove in removes.items():
         if path not in handed or not _same_vector(handed[path][1], remove.deletion_vector):
             return None
-        change.count(-1, *_counted(handed[path]))
+        change.count(-1, *_size_and_deleted(handed[path]))
     rewrites = bool(removes) and committed.commit_info.operation in _REWRITES
     for path, add in adds.items():
         vector = add.deletion_vector
@@ -265,7 +265,7 @@ def file_change(committed: CommittedTransaction) -> FileChange | None:
             if stays == (path in removes):
                 return None
             if stays:
-                change.count(-1, *_counted(handed[path]))
+                change.count(-1, *_size_and_deleted(handed[path]))
         elif (
             vector is not None
             or not committed.has_written
@@ -277,7 +277,7 @@ def file_change(committed: CommittedTransaction) -> FileChange | None:
     return change
 
 
-def _counted(file: tuple[int, Mapping[str, Any] | None]) -> tuple[int, int | None]:
+def _size_and_deleted(file: tuple[int, Mapping[str, Any] | None]) -> tuple[int, int | None]:
     size, vector = file
     return size, None if vector is None else vector["cardinality"]
 

@@ -86,7 +86,7 @@ class OwnFiles:
             if folder not in folders:
                 # Asked again for each batch: a link may be put there while a long command runs.
                 folders[folder] = self.link_error(folder)
-            error = folders[folder] or self._of_name(path)
+            error = folders[folder] or self._refusal_of_name(path)
             if error is None:
                 passed.append(path)
             else:
@@ -100,7 +100,7 @@ class OwnFiles:
             FileNotFoundError: there is none.
             OSError: the storage refused, or the door did.
         """
-        error = self.link_error(path.rpartition("/")[0]) or self._of_name(path)
+        error = self.link_error(path.rpartition("/")[0]) or self._refusal_of_name(path)
         if error is not None:
             raise error
         self._store.filesystem.delete_file(self._store.filesystem_path(path))
@@ -166,7 +166,9 @@ class OwnFiles:
         return path.startswith(self._base) and _is_ours(path[len(self._base) :].split("/"))
 
     def _check_replaced(self, path: str) -> None:
-        error = self.link_error(path.rpartition("/")[0], log_may_be=True) or self._of_name(path)
+        error = self.link_error(path.rpartition("/")[0], log_may_be=True) or self._refusal_of_name(
+            path
+        )
         if error is not None:
             raise error
 
@@ -188,7 +190,7 @@ class OwnFiles:
             return error
         return None
 
-    def _of_name(self, path: str) -> OSError | None:
+    def _refusal_of_name(self, path: str) -> OSError | None:
         if self.owns(path):
             return None
         return OSError(

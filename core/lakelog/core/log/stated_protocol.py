@@ -37,12 +37,12 @@ def stated_protocol(store: LogStore, segment: LogSegment) -> Protocol | None:
     try:
         if checkpoint.is_json:
             return protocol_in(read_log_file(store, checkpoint.files[0].path, budget))
-        return _of_columns(CheckpointReader(store, segment))
+        return _protocol_column(CheckpointReader(store, segment))
     except (OSError, DeltaError, ValueError):
         return None
 
 
-def _of_columns(reader: CheckpointReader) -> Protocol | None:
+def _protocol_column(reader: CheckpointReader) -> Protocol | None:
     parts = reader.part_reader()
     for file in reader.top_parts():
         for batch in parts.columns(file, ["protocol"]):

@@ -62,10 +62,10 @@ def _within(kind: DataType, sql: str, depth: int = 0) -> str | None:
     """SQL that is true for a value with no null where its type allows none."""
     match kind:
         case ArrayType(element, contains_null):
-            return _of_all(sql, element, contains_null, depth)
+            return _for_all_items(sql, element, contains_null, depth)
         case MapType(key, value, contains_null):
-            keys = _of_all(f"map_keys({sql})", key, True, depth)
-            values = _of_all(f"map_values({sql})", value, contains_null, depth)
+            keys = _for_all_items(f"map_keys({sql})", key, True, depth)
+            values = _for_all_items(f"map_values({sql})", value, contains_null, depth)
             return _all_of([keys, values])
         case StructType():
             return _all_of(
@@ -75,7 +75,7 @@ def _within(kind: DataType, sql: str, depth: int = 0) -> str | None:
     return None
 
 
-def _of_all(sql: str, kind: DataType, nullable: bool, depth: int) -> str | None:
+def _for_all_items(sql: str, kind: DataType, nullable: bool, depth: int) -> str | None:
     found = _value(kind, nullable, f"x{depth}", depth + 1)
     return None if found is None else f"forall({sql}, x{depth} -> {found})"
 

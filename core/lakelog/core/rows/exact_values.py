@@ -207,7 +207,7 @@ def _nearest(data: Any, arrow: Any) -> Any:
     return found
 
 
-def _kept(data: Any, found: Any) -> Any:
+def _exact(data: Any, found: Any) -> Any:
     _refuse(data, pc.not_equal(found.cast(data.type, safe=False), data))
     return found
 
@@ -223,7 +223,7 @@ def _day(data: Any, target: DataType, zone: str) -> Any:
         return None
     days = data.cast(pa.date32())
     if pa.types.is_date64(data.type):
-        _kept(data, days)
+        _exact(data, days)
     return cast_data(days, _DATE, target, zone)
 
 
@@ -233,7 +233,7 @@ def _time(data: Any, target: DataType, zone: str) -> Any:
         return data.cast(pa.timestamp("us", data.type.tz)) if target == _TIMESTAMP else None
     clock = data.cast(pa.timestamp("us"))
     if target == _DATE:
-        return _kept(clock, clock.cast(pa.date32(), safe=False))
+        return _exact(clock, clock.cast(pa.date32(), safe=False))
     if target not in (_TIMESTAMP, _NTZ):
         return None
     return cast_data(clock, _NTZ, target, zone)

@@ -119,7 +119,7 @@ def nearest_field(schema: StructType, path: Sequence[str]) -> tuple[tuple[str, .
             spelled, kind = (*spelled, field.name), field.data_type
             found = spelled, field
         else:
-            spelled, kind = (*spelled, name.lower()), _part(kind, name, path)
+            spelled, kind = (*spelled, name.lower()), _part_type(kind, name, path)
     if found is None:
         raise DeltaAnalysisError("a column's path needs at least one name")
     return found
@@ -136,7 +136,7 @@ def struct_at(schema: StructType, path: Sequence[str]) -> StructType:
         if isinstance(kind, StructType):
             kind = _field(kind, name, path).data_type
         else:
-            kind = _part(kind, name, path)
+            kind = _part_type(kind, name, path)
     if not isinstance(kind, StructType):
         raise _no_struct(path, kind)
     return kind
@@ -159,11 +159,11 @@ def _changed(
         new = field.with_type(_changed(field.data_type, inner, whole, change))
         return StructType(tuple(new if each is field else each for each in kind))
     parts = dict(parts_of(kind))
-    parts[name.lower()] = _changed(_part(kind, name, whole), inner, whole, change)
+    parts[name.lower()] = _changed(_part_type(kind, name, whole), inner, whole, change)
     return with_parts(kind, [*parts.values()])
 
 
-def _part(kind: DataType, name: str, whole: Sequence[str]) -> DataType:
+def _part_type(kind: DataType, name: str, whole: Sequence[str]) -> DataType:
     found = dict(parts_of(kind)).get(name.lower())
     if found is None:
         raise _no_struct(whole, kind)

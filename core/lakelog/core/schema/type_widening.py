@@ -52,7 +52,7 @@ def retyped(
         DeltaAnalysisError: the table does not widen types, or the protocol does not allow this
             change.
     """
-    source = _part(field.data_type, within)
+    source = _part_type(field.data_type, within)
     if source == target:
         return field
     remedy = "" if widens else " Set the table property delta.enableTypeWidening=true first."
@@ -86,7 +86,7 @@ def with_changes(field: StructField, *changes: dict[str, Any]) -> StructField:
     return replace(field, metadata={**field.metadata, TYPE_CHANGES: recorded})
 
 
-def _part(kind: DataType, within: Sequence[str]) -> DataType | None:
+def _part_type(kind: DataType, within: Sequence[str]) -> DataType | None:
     found: DataType | None = kind
     for step in within:
         found = None if found is None else dict(parts_of(found)).get(step.lower())

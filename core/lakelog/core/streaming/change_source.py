@@ -42,7 +42,7 @@ class ChangeSource(TableStream):
         """See `TableStream`."""
         super().__init__(log, options)
         self._times: dict[int, int] = {}
-        self._fed: tuple[int, bool] | None = None
+        self._feed_since: tuple[int, bool] | None = None
         self._state_time: int = 0
 
     def changes_between(
@@ -76,7 +76,7 @@ class ChangeSource(TableStream):
                 at = version, self._state_time
                 found += (ChangedFile(file, "insert", *at) for file in whole)
             else:
-                part = _part(pending.commit, rows)
+                part = _with_files(pending.commit, rows)
                 found += changed_files(part, files, self._log.table, before)
         return found
 
@@ -84,24 +84,24 @@ class ChangeSource(TableStream):
         pattern = self._options.exclude
         return pattern is None or pattern.search(path) is None
 
-    def _of_state(self, snapshot: Snapshot, files: pa.Table) -> Pending:
+    def _state_pending(self, snapshot: Snapshot, files: pa.Table) -> Pending:
         if not snapshot.properties.change_data_feed:
             raise no_feed(snapshot.table, snapshot.version, snapshot.version, snapshot.version)
         self._state_time = snapshot.timestamp
         return Pending(files)
 
-    def _of_commit(self, commit: ChangeCommit) -> Pending:
+    def _commit_pending(self, commit: ChangeCommit) -> Pending:
         version = commit.version
         if commit.switches_feed is not None:
             on = commit.switches_feed
-        elif self._fed is not None and self._fed[0] == version - 1:
-            on = self._fed[1]
+        elif self._feed_since is not None and self._feed_since[0] == version - 1:
+            on = self._feed_since[1]
         else:
             on = self._version(version).properties.change_data_feed
         if not on:
             raise no_feed(self._log.table, version, version, version)
-        self._fed = version, on
-        counted = _counted(commit)
+        self._feed_since = version, on
+        counted = _files_that_count(commit)
         columns = {
             "path": [each.path for each in counted],
             # A removed file may be without one.
@@ -123,11 +123,11 @@ class ChangeSource(TableStream):
         return read_change_commit(log.store, path, version, self._times.get(version, 0))
 
 
-def _counted(commit: ChangeCommit) -> Sequence[AddFile | RemoveFile | AddCDCFile]:
+def _files_that_count(commit: ChangeCommit) -> Sequence[AddFile | RemoveFile | AddCDCFile]:
     return commit.changes or commit.files
 
 
-def _part(commit: ChangeCommit, rows: list[int]) -> ChangeCommit:
+def _with_files(commit: ChangeCommit, rows: list[int]) -> ChangeCommit:
     """The same commit with some of the files that count."""
     part = ChangeCommit(commit.version, commit.timestamp, metadata=commit.metadata)
     if commit.changes:

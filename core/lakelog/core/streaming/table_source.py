@@ -46,10 +46,10 @@ class StreamSource(TableStream):
         files = pa.concat_tables([state, from_add_files(adds)])
         return self._wanted(files.append_column("version", array_of(versions, pa.int64())))
 
-    def _of_state(self, snapshot: Snapshot, files: pa.Table) -> Pending:  # noqa: ARG002
+    def _state_pending(self, snapshot: Snapshot, files: pa.Table) -> Pending:  # noqa: ARG002
         return Pending(files)
 
-    def _of_commit(self, commit: ChangeCommit) -> Pending:
+    def _commit_pending(self, commit: ChangeCommit) -> Pending:
         options = self._options
         if commit.removes:
             if options.skip_change_commits:

@@ -220,7 +220,7 @@ class TableStream(ABC):
             yield version, pending, _chosen(first, end, pending, version == end.version)
 
     @abstractmethod
-    def _of_state(self, snapshot: Snapshot, files: pa.Table) -> Pending:
+    def _state_pending(self, snapshot: Snapshot, files: pa.Table) -> Pending:
         """What a version has that is read as a whole.
 
         Args:
@@ -229,7 +229,7 @@ class TableStream(ABC):
         """
 
     @abstractmethod
-    def _of_commit(self, commit: ChangeCommit) -> Pending:
+    def _commit_pending(self, commit: ChangeCommit) -> Pending:
         """What a commit has.
 
         Raises:
@@ -382,7 +382,7 @@ class TableStream(ABC):
             # client, must find the same. Times alone may be equal.
             order = [("modification_time", "ascending"), ("path", "ascending")]
             files = snapshot.file_table.select(FILE_SCHEMA.names).sort_by(order)
-            self._state = version, self._of_state(snapshot, files.cast(FILE_SCHEMA))
+            self._state = version, self._state_pending(snapshot, files.cast(FILE_SCHEMA))
         return self._state[1]
 
     def _pending_commit(self, version: int, newest: int) -> Pending:
@@ -395,12 +395,12 @@ class TableStream(ABC):
 
     def _checked(self, commit: ChangeCommit) -> Pending:
         if self._tracker is not None:
-            pending = self._of_commit(commit)
+            pending = self._commit_pending(commit)
             return replace(pending, metadata=commit.metadata, protocol=commit.protocol)
         # Before the files of the commit, which are written for it.
         if commit.metadata is not None:
             self._compare(commit.metadata, commit.version)
-        return self._of_commit(commit)
+        return self._commit_pending(commit)
 
     def _read(self, version: int, newest: int) -> ChangeCommit | None:
         log = self._log

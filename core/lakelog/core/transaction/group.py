@@ -161,7 +161,7 @@ class CommitGroups:
             first.woken.set()
 
     def _leave(self, member: Member) -> None:
-        """Take out a transaction that was interrupted before anybody took it."""
+        """Take out a transaction that was interrupted before a leader took it."""
         with self._mutex:
             if member in self._waiting:
                 self._waiting.remove(member)

@@ -122,7 +122,7 @@ class MemoryHandler(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow sh
         return pa.PythonFile(_Sink(*_parent_checked(path)), mode="w")
 
     def open_append_stream(self, path: str, metadata: Any) -> Any:  # noqa: ARG002
-        """As `open_output_stream`, after what is there."""
+        """As `open_output_stream`, after the bytes that the file has."""
         where, key = _parent_checked(path)
         before = b"" if where.get(key) is None else where.data(key)
         return pa.PythonFile(_Sink(where, key, before), mode="w")

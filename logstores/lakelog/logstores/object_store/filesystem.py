@@ -141,7 +141,7 @@ class ObjectFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow ship
         self._delete(client, key)
 
     def move(self, src: str, dest: str) -> None:
-        """Copy, then delete: not atomic, and it replaces what is there."""
+        """Copy, then delete: not atomic, and it replaces a file of that name."""
         self.copy_file(src, dest)
         self.delete_file(src)
 

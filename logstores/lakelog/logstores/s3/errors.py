@@ -104,11 +104,11 @@ def speaking_s3(doing: str, place: Place) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        raise _of_reply(error, doing, place) from error
+        raise _reply_error(error, doing, place) from error
     except ResponseParserError as error:
         raise _not_s3(place, "its reply is not XML") from error
     except (BotoCoreError, HTTPError) as error:
-        raise _of_transport(error, place, outer) from error
+        raise _transport_error(error, place, outer) from error
 
 
 def check_reply(reply: dict[str, Any], needed: str, place: Place) -> None:
@@ -128,7 +128,7 @@ def check_reply(reply: dict[str, Any], needed: str, place: Place) -> None:
     raise TryAgainError(f"{place}: the reply lacks {needed}", may_have_landed=True)
 
 
-def _of_reply(error: Any, doing: str, place: Place) -> Exception:
+def _reply_error(error: Any, doing: str, place: Place) -> Exception:
     reply = error.response
     meta = reply.get("ResponseMetadata", {})
     status = int(meta.get("HTTPStatusCode", 0))
@@ -254,7 +254,7 @@ def _missing(code: str, answer: str, place: Place, operation: str) -> OSError:
     return OSError(answer)
 
 
-def _of_transport(error: Exception, place: Place, outer: BaseException | None) -> Exception:
+def _transport_error(error: Exception, place: Place, outer: BaseException | None) -> Exception:
     from botocore import exceptions as sdk
 
     kind = type(error).__name__

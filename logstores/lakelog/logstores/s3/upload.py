@@ -63,7 +63,7 @@ def _in_parts(
         parts: list[dict[str, Any]] = []
         while block := file.read(length):
             number = len(parts) + 1
-            tag = _part(sdk, {**opening, **this, "PartNumber": number, "Body": block}, place)
+            tag = _upload_part(sdk, {**opening, **this, "PartNumber": number, "Body": block}, place)
             parts.append({"ETag": tag, "PartNumber": number})
         with speaking_s3("upload", place):
             done = sdk.complete_multipart_upload(
@@ -94,7 +94,7 @@ def _abort(sdk: Any, request: dict[str, Any], place: Place) -> None:
             return
 
 
-def _part(sdk: Any, request: dict[str, Any], place: Place) -> str:
+def _upload_part(sdk: Any, request: dict[str, Any], place: Place) -> str:
     for tries in range(_TRIES):
         try:
             with speaking_s3("upload", place):

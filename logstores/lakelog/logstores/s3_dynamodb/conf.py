@@ -157,7 +157,7 @@ def _scheme(text: str | None) -> str | None:
 
 
 def _refuse_unknown(conf: Mapping[str, str]) -> None:
-    """A misspelled setting of a lock table would exclude no writer, without a word."""
+    """A misspelled setting of a lock table would silently exclude no writer."""
     prefixes = dict.fromkeys(_spellings(""), _NAMES) | {_OURS: _OUR_NAMES}
     for key in sorted(conf):
         for prefix, names in prefixes.items():

@@ -113,13 +113,13 @@ def speaking_dynamodb(action: str, place: TablePlace) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        raise _of_reply(error.response, action, place) from error
+        raise _reply_error(error.response, action, place) from error
     except ResponseParserError as error:
         raise TryAgainError(
             f"{place}: {_not_dynamodb('its reply is not JSON')}", may_have_landed=True
         ) from error
     except (BotoCoreError, HTTPError) as error:
-        raise _of_transport(error, place, outer) from error
+        raise _transport_error(error, place, outer) from error
 
 
 def check_reply(reply: Any, place: TablePlace) -> None:
@@ -139,7 +139,7 @@ def check_reply(reply: Any, place: TablePlace) -> None:
         )
 
 
-def _of_reply(reply: Any, action: str, place: TablePlace) -> Exception:
+def _reply_error(reply: Any, action: str, place: TablePlace) -> Exception:
     status = int(reply.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     fault = reply.get("Error", {})
     code = str(fault.get("Code", ""))
@@ -168,7 +168,7 @@ def _of_reply(reply: Any, action: str, place: TablePlace) -> Exception:
     return OSError(f"{answer} ({message}).")
 
 
-def _of_transport(error: Exception, place: TablePlace, outer: BaseException | None) -> Exception:
+def _transport_error(error: Exception, place: TablePlace, outer: BaseException | None) -> Exception:
     from botocore import exceptions as sdk
 
     kind = type(error).__name__

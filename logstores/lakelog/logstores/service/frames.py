@@ -43,7 +43,7 @@ _ENTRY: Final = struct.Struct(">qq?")
 
 
 class ProtocolError(Exception):
-    """The other end says what nobody says who speaks this protocol."""
+    """The other end sent what no client of this protocol sends."""
 
 
 def write_frame(out: BinaryIO, kind: bytes, payload: bytes = b"") -> None:

@@ -72,7 +72,7 @@ class Conversation:
         }
 
     def introduce(self) -> bool:
-        """Hear who it is; false, after a word why, where nothing more is to be said.
+        """Learn who it is; false, after saying why, where the connection ends.
 
         Raises:
             EOFError, OSError: the connection is gone.

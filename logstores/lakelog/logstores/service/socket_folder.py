@@ -1,7 +1,7 @@
 """The folder of a service's Unix socket: only its owner can enter it, and the socket is all it has.
 
 A service that was killed leaves it behind, and the endpoint file, which names it. Such a file may
-be anybody's by then, so a folder goes by what it is, not by being named.
+be another user's by then, so a folder is deleted for what it is, not for its name.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Both are two steps. A Spark job says which rows the condition is true for, by fi
 then the old rows are taken out by a deletion vector or a copy of the others
 (`lakelog.core.dml.rewrite`). New rows come from a second read, of the touched files alone.
 The first reads the condition's columns and no others, and is left out where the log tells that
-every row of a file is meant. One job can't do both: what Spark gives back of a job that writes is
+every row of a file matches. One job can't do both: what Spark gives back of a job that writes is
 its files, and whatever tasks count beside them counts twice where a task is retried.
 
 Where lakelog can evaluate everything by itself, and the files are small, it does so in this
@@ -164,7 +164,7 @@ class _Change:
             done = change_few_rows(txn, self._plan(condition, columns))
         if done is None:
             done = self._run_by_spark(txn, snapshot, condition, columns or ())
-        return 0 if done.version is None else done.metrics.get(self._counted, -1)
+        return 0 if done.version is None else done.metrics.get(self._row_metric, -1)
 
     def _plan(self, condition: RowCondition, columns: Sequence[NewColumn] | None) -> RowsPlan:
         shown = None if self.condition is None else text_of(self.condition)
@@ -223,7 +223,7 @@ class _Change:
             return self._commit(txn, changes)
 
     @property
-    def _counted(self) -> str:
+    def _row_metric(self) -> str:
         """The metric that says how many rows changed."""
         return "numDeletedRows" if self.values is None else "numUpdatedRows"
 
@@ -363,7 +363,7 @@ class _Change:
         operation = Operation(
             self.name,
             {"predicate": json_text(shown)},
-            changes.metrics.operation_metrics(self._counted),
+            changes.metrics.operation_metrics(self._row_metric),
         )
         return end_command(txn, actions, operation, keeps_row_ids=changes.keeps_row_ids)
 

@@ -170,7 +170,7 @@ def check_expressions(
 
     Args:
         rows: what the expressions see.
-        condition: which rows are meant.
+        condition: of the rows that change.
         values: what columns are set to.
         command: for messages.
 

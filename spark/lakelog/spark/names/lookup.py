@@ -174,7 +174,7 @@ def _ask(spark: SparkSession, whole: tuple[str, str, str], alone: bool) -> Entry
     try:
         rows = plain_sql(spark, text).collect()
     except AnalysisException:
-        # No such database, or a catalog that does not show this: Spark itself shall say so.
+        # No such database, or a catalog that does not show this: Spark itself says so.
         return None
     found = None
     for row in rows:

@@ -1,4 +1,4 @@
-"""`resolve`: the Delta table that a name must mean, or what is there instead."""
+"""`resolve`: the Delta table that a name must mean, or what it means instead."""
 
 from __future__ import annotations
 

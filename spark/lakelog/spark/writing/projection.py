@@ -27,7 +27,7 @@ def projection(
 
     Args:
         source: of the rows as they are.
-        target: of the rows as they shall be.
+        target: of the rows as they will be.
         filled: column of `target` -> SQL, for columns that `source` lacks.
 
     Returns:

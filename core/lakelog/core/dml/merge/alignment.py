@@ -121,12 +121,12 @@ def aligned(
     for field in target:
         path = (*column, field.name)
         before = old.get(field.name) if kept is not None else None
-        of_target = None if before is None or kept is None else _part(kept, before.name)
+        of_target = None if before is None or kept is None else _field_of(kept, before.name)
         given = source.get(field.name)
         found: Value
         if given is not None:
             found = aligned(
-                _part(value, given.name),
+                _field_of(value, given.name),
                 given.data_type,
                 field.data_type,
                 path,
@@ -146,7 +146,7 @@ def aligned(
     return Built(tuple(fields), null_where)
 
 
-def _part(value: Kept | Taken | Given, name: str) -> Kept | Taken | Given:
+def _field_of(value: Kept | Taken | Given, name: str) -> Kept | Taken | Given:
     return replace(value, path=(*value.path, name))
 
 

@@ -98,8 +98,8 @@ def run_small_merge(txn: OptimisticTransaction, job: MergeJob) -> RowsChanged | 
 
     Returns:
         `None` where nothing was committed because the files are too large, or because lakelog does
-        not evaluate an expression, or finds fault with it, or with a row: then the engine has its
-        own word on it, in the same transaction.
+        not evaluate an expression, or finds fault with it, or with a row: then the engine
+        decides, in the same transaction.
 
     Raises:
         ConstraintViolationError: new rows break a rule of the table. Nothing was committed.
@@ -248,7 +248,7 @@ class _Merge:
         for start in range(0, len(unmatched), _BATCH_ROWS):
             rest = unmatched.slice(start, _BATCH_ROWS)
             for number in inserting:
-                taken = self._taken(number, rest)
+                taken = self._inserts(number, rest)
                 chosen = rest if taken is None else rest.filter(taken)
                 if len(chosen):
                     yield number, chosen
@@ -260,7 +260,7 @@ class _Merge:
         if self._job.report is not None:
             self._job.report(Progress(text="inserting", done=rows, unit="rows"))
 
-    def _taken(self, number: int, sources: Any) -> Any:
+    def _inserts(self, number: int, sources: Any) -> Any:
         """Which of some source rows a clause inserts; `None` for all of them."""
         condition = self._conditions[number]
         if condition is None:

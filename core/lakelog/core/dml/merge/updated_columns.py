@@ -92,7 +92,7 @@ class UpdatedRows:
 
 
 def _as_path(name: str, schema: StructType) -> str:
-    """A key as a path: a column's bare name is taken as well, where no path is meant by it."""
+    """A key as a path: a column's bare name is taken as well, where it can be no path."""
     if schema.get(name) is None:
         return name
     try:

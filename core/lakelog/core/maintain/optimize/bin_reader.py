@@ -112,14 +112,14 @@ class BinReader:
         pairs = zip(files, places, strict=True)
         for is_small, group in groupby(pairs, key=lambda pair: pair[0].size <= _WHOLE_BYTES):
             if is_small:
-                streams = [partial(self._of_run, run) for run in _runs(group)]
+                streams = [partial(self._rows_of_run, run) for run in _runs(group)]
                 workers = min(len(streams), self._workers)
                 yield from read_ahead(streams, workers=workers, items=1)
             else:
                 pieces = (piece for pair in group for piece in self._pieces(*pair))
                 yield from made_ahead(pieces, _AHEAD_BYTES // self._bins, lambda rows: rows.nbytes)
 
-    def _of_run(self, run: Sequence[tuple[AddFile, DataFile]]) -> Generator[pa.Table]:
+    def _rows_of_run(self, run: Sequence[tuple[AddFile, DataFile]]) -> Generator[pa.Table]:
         """The rows of small files, each of which may hold gigabytes of the same text."""
         held: list[pa.Table] = []
         size = 0

@@ -151,10 +151,10 @@ class Clustering:
             else:
                 outside.append(file)
         found = {
-            "inputZCubeFiles": _counted(inside),
-            "inputOtherFiles": _counted(outside),
+            "inputZCubeFiles": _totals(inside),
+            "inputOtherFiles": _totals(outside),
             "inputNumZCubes": len(cubes),
-            "mergedFiles": _counted([file for each in done for file in each.files]),
+            "mergedFiles": _totals([file for each in done for file in each.files]),
             "numOutputZCubes": len(done),
         }
         return {"clustering_stats": found}
@@ -193,5 +193,5 @@ class Clustering:
         return size < self._settings.min_cube_size
 
 
-def _counted(files: Sequence[AddFile]) -> dict[str, int]:
+def _totals(files: Sequence[AddFile]) -> dict[str, int]:
     return {"numFiles": len(files), "size": sum(file.size for file in files)}

@@ -194,8 +194,8 @@ def _mend_log(log: DeltaLog, found: LogDefects, backup: Backup) -> None:
     """What the state does not depend on."""
     own = OwnFiles(log.store, log.table)
     snapshot = log.update()
-    kept = {path: _kept(backup, path) for path in found.broken}
-    if found.hint is not None and _kept(backup, found.hint) is not None:
+    kept = {path: _backed_up(backup, path) for path in found.broken}
+    if found.hint is not None and _backed_up(backup, found.hint) is not None:
         hint = read_last_checkpoint(log.store, log.table)
         if hint is not None and hint.version > snapshot.version:
             # The new one would give way to it.
@@ -209,14 +209,14 @@ def _mend_log(log: DeltaLog, found: LogDefects, backup: Backup) -> None:
         with contextlib.suppress(FileNotFoundError):
             if data is not None and log.store.read_bytes(path) == data:
                 own.delete_file(path)
-    if found.checksum is not None and _kept(backup, found.checksum) is not None:
+    if found.checksum is not None and _backed_up(backup, found.checksum) is not None:
         _mend_checksum(log, snapshot, found.checksum)
     for path in found.leftovers:
         with contextlib.suppress(FileNotFoundError):
             own.delete_file(path)
 
 
-def _kept(backup: Backup, path: str) -> bytes | None:
+def _backed_up(backup: Backup, path: str) -> bytes | None:
     """A file of the log, copied; `None` where it is gone by now."""
     try:
         return backup.keep(path)

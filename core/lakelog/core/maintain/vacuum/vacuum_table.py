@@ -253,7 +253,7 @@ def _delete_checksums(
         if checksum in found.checksums and base + each.path not in refused:
             names.append(base + checksum)
     if names:
-        # Of no use to anybody, and no reason to fail.
+        # Of no use, and no reason to fail.
         own.delete(names)
 
 

@@ -3,7 +3,7 @@
 A stream reads with the columns of the version that its log of metadata names last. At a version
 with other columns, properties or another protocol it ends a batch, writes the new metadata into
 that log, and fails, once: started again it reads with them. Columns that were renamed, dropped or
-retyped need a word of the user's first.
+retyped need the user's permission first.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Tracker:
         return (
             then != StructType.from_json(mine.metadata.schema_string)
             or [*metadata.partition_columns] != [*mine.metadata.partition_columns]
-            or _of_delta(metadata) != _of_delta(mine.metadata)
+            or _delta_properties(metadata) != _delta_properties(mine.metadata)
         )
 
     def _evolved(self, metadata: Metadata, protocol: Protocol) -> DeltaAnalysisError:
@@ -174,7 +174,7 @@ def _qualified(path: str) -> str:
     return path if "://" in path else f"file:{path}"
 
 
-def _of_delta(metadata: Metadata) -> dict[str, str]:
+def _delta_properties(metadata: Metadata) -> dict[str, str]:
     return {key: each for key, each in metadata.configuration.items() if key.startswith("delta.")}
 
 

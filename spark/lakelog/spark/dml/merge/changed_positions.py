@@ -2,7 +2,7 @@
 
 A row that is fetched is the URI of its file, its position and two numbers: a hundred bytes and
 more, so that a few million are more than `spark.driver.maxResultSize` lets through. A bitmap is
-4 KiB for 32,768 rows of a file, however many of them are meant. To make bitmaps is a shuffle, which
+4 KiB for 32,768 rows of a file, however many of them are in it. To make bitmaps is a shuffle, which
 takes longer than to fetch a few rows.
 """
 

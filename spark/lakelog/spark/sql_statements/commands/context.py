@@ -44,7 +44,7 @@ class CommandContext:
     frames: tuple[str, ...] = ()
     """The temporary views that stand for DataFrames, while it runs."""
     through: Place | None = None
-    """The table that is written by a view of a DataFrame, which shall show what was written."""
+    """The table that is written by a view of a DataFrame, which has to show what was written."""
     is_ours: bool = False
     """Whether it is known to be about a Delta table; what can't be read before is Spark's."""
 

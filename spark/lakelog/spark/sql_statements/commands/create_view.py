@@ -71,7 +71,7 @@ def create_view(s: CommandContext) -> Command | None:
             c.need("WITH", "SCHEMA")
             c.took("TYPE")
             c.need_any("BINDING", "COMPENSATION", "EVOLUTION")
-    return _of_query(s, wanted)
+    return _view_of_query(s, wanted)
 
 
 def alter_view(s: CommandContext) -> Command | None:
@@ -93,7 +93,7 @@ def alter_view(s: CommandContext) -> Command | None:
     if c.word in ("SET", "UNSET", "WITH") and c.ahead(1) in ("TBLPROPERTIES", "SCHEMA"):
         return None
     c.took("AS")
-    return _of_query(s, wanted)
+    return _view_of_query(s, wanted)
 
 
 def _columns(s: CommandContext, wanted: NewView) -> None:
@@ -108,7 +108,7 @@ def _columns(s: CommandContext, wanted: NewView) -> None:
     c.need(")")
 
 
-def _of_query(s: CommandContext, wanted: NewView) -> Command | None:
+def _view_of_query(s: CommandContext, wanted: NewView) -> Command | None:
     """What makes a view, if its query reads a table of ours, or a view that does."""
     c = s.cursor
     begin = c.at

@@ -1,4 +1,4 @@
-"""RESTORE, and the AS OF that says of a table which version is meant."""
+"""RESTORE, and AS OF, which names a version of a table."""
 
 from __future__ import annotations
 

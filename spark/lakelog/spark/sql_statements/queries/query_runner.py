@@ -335,7 +335,7 @@ class QueryRunner:
             namespace: see the constructor.
         """
         inner = QueryRunner(self._spark, self.plain, namespace, (*self._above, view))
-        # Shared with the statement around, which shall not read another version of the same table.
+        # Shared with the statement around, which must not read another version of the same table.
         inner._frames, inner._read_by = self._frames, self._read_by
         inner._states = self._states
         return inner

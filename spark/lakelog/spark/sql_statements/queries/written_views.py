@@ -36,7 +36,7 @@ def written_place(spark: SparkSession, parts: Sequence[str], verb: str) -> Place
         verb: of the statement: `INSERT`, `DELETE`, `UPDATE`, `MERGE`.
 
     Returns:
-        `None` where Spark shall see to it: no table of ours, and no view that is known to be.
+        `None` where it is Spark's: no table of ours, and no view that is known to be.
 
     Raises:
         DeltaAnalysisError: a view that reads a table and does not mean it.
@@ -57,7 +57,7 @@ def written_place(spark: SparkSession, parts: Sequence[str], verb: str) -> Place
                 "is a view: name the table that its query reads",
                 view=entry.text,
             )
-        return _of_query(spark, entry, verb)
+        return _table_of_query(spark, entry, verb)
     source = source_of_view(spark, entry.parts)
     if source is None:
         return None
@@ -123,7 +123,7 @@ def _older(entry: Entry, verb: str) -> DeltaAnalysisError:
     )
 
 
-def _of_query(spark: SparkSession, entry: Entry, verb: str) -> Place:
+def _table_of_query(spark: SparkSession, entry: Entry, verb: str) -> Place:
     """The table that the query of a view is all rows and columns of."""
     view = entry.view
     assert view is not None

@@ -97,10 +97,10 @@ def rewritten(text: str, edits: Sequence[Edit], *, escape: bool = False) -> str:
     """
     parts, at = [], 0
     for start, end, new in edits:
-        parts += [_kept(text[at:start], escape=escape), new]
+        parts += [_escaped(text[at:start], escape=escape), new]
         at = end
-    return "".join([*parts, _kept(text[at:], escape=escape)])
+    return "".join([*parts, _escaped(text[at:], escape=escape)])
 
 
-def _kept(text: str, *, escape: bool) -> str:
+def _escaped(text: str, *, escape: bool) -> str:
     return text.replace("{", "{{").replace("}", "}}") if escape else text
