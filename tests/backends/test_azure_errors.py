@@ -108,7 +108,7 @@ def full_text(error: BaseException) -> str:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_wrong_key_is_told_and_not_shown(
+def test_a_wrong_key_is_reported_and_not_shown(
     conf: dict[str, str], folder: str, operation: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -119,7 +119,9 @@ def test_a_wrong_key_is_told_and_not_shown(
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_key_that_is_no_key_is_told(conf: dict[str, str], folder: str, operation: str) -> None:
+def test_a_key_that_is_no_key_is_reported(
+    conf: dict[str, str], folder: str, operation: str
+) -> None:
     key = "+".join(["hush"] * 3)
     with pytest.raises(LogStoreConfError, match="not valid base64") as caught:
         OPERATIONS[operation](AzureConditionalLogStore({**conf, KEY: key}), folder)
@@ -220,13 +222,15 @@ def test_nothing_of_the_sdks_own_errors_is_passed_on(conf: dict[str, str]) -> No
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_an_endpoint_that_is_down_is_told_within_the_budget(operation: str) -> None:
+def test_an_endpoint_that_is_down_is_reported_within_the_budget(operation: str) -> None:
     conf = {"spark.lakelog.azure.endpoint": "http://127.0.0.1:9/devstoreaccount1", KEY: "aHVzaA=="}
     with pytest.raises(OSError, match=r"could not connect; given up after 0\.3 s"):
         OPERATIONS[operation](AzureConditionalLogStore({**conf, **QUICK}), "az://box/t")
 
 
-def test_an_account_that_does_not_exist_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_account_that_does_not_exist_is_reported_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def unknown(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -273,7 +277,7 @@ def test_a_web_page_in_the_way_is_an_error(
         ("404:ResourceNotFound", "read", FileNotFoundError, "check the names of the account"),
     ],
 )
-def test_refusals_for_good_are_told_at_once(
+def test_refusals_for_good_are_reported_at_once(
     azurite: AzureEndpoint,
     proxy: FaultProxy,
     folder: str,
@@ -312,7 +316,7 @@ def test_tokens_are_not_sent_in_the_clear(conf: dict[str, str], folder: str) -> 
         list(AzureConditionalLogStore(oauth).read(f"{folder}/0.json"))
 
 
-def test_no_credential_at_all_is_told_with_the_ways_to_give_one(
+def test_no_credential_at_all_is_reported_with_the_ways_to_give_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from azure.identity import CredentialUnavailableError
@@ -362,7 +366,7 @@ def test_a_sas_that_is_not_valid_yet_says_from_when() -> None:
     assert "hush" not in text
 
 
-def test_a_refused_sign_in_is_told_by_its_code() -> None:
+def test_a_refused_sign_in_is_reported_by_its_code() -> None:
     from azure.core.exceptions import ClientAuthenticationError
 
     said = "AADSTS7000215: Invalid client secret provided. hush. Trace ID: 1"
@@ -387,7 +391,7 @@ def test_the_pace_that_the_service_asks_for_is_passed_on() -> None:
     assert (error.retry_after, error.may_have_landed) == (None, True)
 
 
-def test_a_certificate_that_nobody_trusts_is_told_at_once() -> None:
+def test_a_certificate_that_no_one_trusts_is_reported_at_once() -> None:
     from azure.core.exceptions import ServiceRequestError
 
     inner = ssl.SSLCertVerificationError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed")

@@ -319,7 +319,7 @@ def test_the_lease_of_a_holder_that_crashed_is_taken_over(
     assert len(proxy.requests) - count == 3
 
 
-def test_a_version_that_was_taken_meanwhile_is_told_before_anything_is_sent(
+def test_a_version_that_was_taken_meanwhile_is_reported_before_anything_is_sent(
     leased: AzureLeaseLogStore,
     azurite: AzureEndpoint,
     folder: str,

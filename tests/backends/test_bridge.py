@@ -88,7 +88,7 @@ def test_without_a_service_it_says_how_to_start_one(
     assert str(tmp_path / "none") in text
 
 
-def test_a_service_that_was_killed_is_told_and_its_successor_found(
+def test_a_service_that_was_killed_is_reported_and_its_successor_found(
     make_store: Callable[..., ServedStore], log: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "bridge"
@@ -105,7 +105,7 @@ def test_a_service_that_was_killed_is_told_and_its_successor_found(
         assert [each.length for each in store.list_from(f"{log}/")] == [2, 2]
 
 
-def test_a_wrong_token_is_told_and_not_shown(
+def test_a_wrong_token_is_reported_and_not_shown(
     service: LogStoreService, make_store: Callable[..., ServedStore], log: str, tmp_path: Path
 ) -> None:
     endpoint = Endpoint.read(service.endpoint_file)
@@ -116,7 +116,7 @@ def test_a_wrong_token_is_told_and_not_shown(
     assert "0123456789" not in text
 
 
-def test_another_version_is_told(
+def test_another_version_is_reported(
     service: LogStoreService, make_store: Callable[..., ServedStore], log: str, tmp_path: Path
 ) -> None:
     endpoint = Endpoint.read(service.endpoint_file)
@@ -127,7 +127,7 @@ def test_another_version_is_told(
 
 
 @pytest.mark.parametrize("said", ["", "version=1\n", "version=1\nunix=\nport=x\ntoken=\n"])
-def test_a_file_that_is_none_is_told(
+def test_a_file_that_is_none_is_reported(
     make_store: Callable[..., ServedStore], log: str, tmp_path: Path, said: str
 ) -> None:
     file = tmp_path / "notes"
@@ -145,7 +145,7 @@ def test_a_file_that_others_can_read_is_not_trusted(
     store.write(_commit(log), ["x"])
 
 
-def test_a_scheme_nobody_knows_is_told(
+def test_a_scheme_no_one_knows_is_reported(
     make_store: Callable[..., ServedStore], tmp_path: Path
 ) -> None:
     with LogStoreService(endpoint_file=tmp_path / "bridge") as service:

@@ -113,7 +113,7 @@ def test_a_name_is_what_it_is(make_store: Callable[..., ServedStore], log: Path,
     assert sorted(each.name for each in store.list_from(f"{folder}/")) == found
 
 
-def test_a_service_of_another_user_is_told(
+def test_a_service_of_another_user_is_reported(
     make_store: Callable[..., ServedStore], endpoint: Path, log: Path
 ) -> None:
     if os.geteuid() == 0:
@@ -127,7 +127,9 @@ def test_a_service_of_another_user_is_told(
 
 
 @pytest.mark.needs("bridge_jvm")
-def test_a_newer_interface_of_delta_s_is_told(endpoint: Path, log: Path, tmp_path: Path) -> None:
+def test_a_newer_interface_of_delta_s_is_reported(
+    endpoint: Path, log: Path, tmp_path: Path
+) -> None:
     """Otherwise the JVM would end a commit at some point by AbstractMethodError."""
     (tmp_path / "newer").mkdir()
     compile_java(NEWER, tmp_path / "newer")
@@ -173,7 +175,7 @@ def test_it_works_with_the_oldest_delta_as_with_the_newest(log: Path, tmp_path: 
         ("nothing", "nothing"),
     ],
 )
-def test_a_class_that_nobody_knows_behind_the_bridge_is_told_with_its_key(
+def test_a_class_that_no_one_knows_behind_the_bridge_is_reported_with_its_key(
     make_store: Callable[..., ServedStore], log: Path, value: str, message: str
 ) -> None:
     text = _refusal(make_store(**{"spark.lakelog.bridge.store.file": value}), _commit(log))

@@ -117,7 +117,7 @@ def test_s3proxy_is_found_not_to_be_atomic(s3proxy: S3Endpoint) -> None:
     assert "S3DynamoDBLogStore" in finding["remedy"]
 
 
-def test_an_endpoint_that_answers_501_is_told_from_one_that_ignores(
+def test_an_endpoint_that_answers_501_is_distinguished_from_one_that_ignores(
     minio: S3Endpoint, s3_bucket: str
 ) -> None:
     with FaultProxy(minio.url) as proxy:
@@ -143,7 +143,7 @@ def test_read_only_sends_no_write(minio: S3Endpoint, s3_bucket: str) -> None:
     assert diagnosis["clock"]["status"] == "fine"
 
 
-def test_a_table_is_told_with_its_version(minio: S3Endpoint, s3_bucket: str) -> None:
+def test_a_table_is_reported_with_its_version(minio: S3Endpoint, s3_bucket: str) -> None:
     uri = _table(s3_bucket)
     store = S3ConditionalLogStore({**minio.conf, PROBE_KEY: "never"})
     store.write(f"{uri}/_delta_log/{0:020d}.json", [json.dumps(PROTOCOL), json.dumps(metadata())])
@@ -154,7 +154,7 @@ def test_a_table_is_told_with_its_version(minio: S3Endpoint, s3_bucket: str) -> 
     assert DeltaLog.for_table(uri, minio.conf).update().version == 0
 
 
-def test_a_log_with_a_gap_is_told(minio: S3Endpoint, s3_bucket: str) -> None:
+def test_a_log_with_a_gap_is_reported(minio: S3Endpoint, s3_bucket: str) -> None:
     uri = _table(s3_bucket)
     store = S3ConditionalLogStore({**minio.conf, PROBE_KEY: "never"})
     for version in (0, 2):

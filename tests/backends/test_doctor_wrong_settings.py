@@ -294,7 +294,7 @@ def test_an_endpoint_that_is_not_fit(
     _leads_to(diagnosis, [cause], ["S3DynamoDBLogStore", "singleWriter"])
 
 
-def test_a_misspelt_setting_is_told_beside_what_comes_of_it(
+def test_a_misspelt_setting_is_reported_beside_what_comes_of_it(
     minio: S3Endpoint, s3_bucket: str
 ) -> None:
     conf = {k: v for k, v in minio.conf.items() if not k.endswith("endpoint")}
@@ -378,7 +378,7 @@ def test_a_namenode_that_is_down() -> None:
     _leads_to(diagnosis, [f"nothing listens at 127.0.0.1:{port}"], ["Start the service", "port"])
 
 
-def test_a_cluster_that_nobody_named() -> None:
+def test_a_cluster_that_no_one_named() -> None:
     diagnosis = doctor("hdfs:///t", {}, *FEW)
     _leads_to(diagnosis, ["names no NameNode"], ["HADOOP_CONF_DIR", "spark.hadoop.fs.defaultFS"])
 
@@ -393,7 +393,7 @@ def test_a_folder_of_hdfs_that_the_user_may_not_write(
     assert "credentials" in diagnosis.failures or "right" in diagnosis.failures
 
 
-def test_a_scheme_that_nobody_knows() -> None:
+def test_a_scheme_that_no_one_knows() -> None:
     diagnosis = doctor("ftp://host/t", {}, *FEW)
     _leads_to(diagnosis, ["no built-in store for the scheme 'ftp'"], ["delta.logStore.ftp.impl"])
 

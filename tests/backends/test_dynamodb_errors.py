@@ -165,7 +165,7 @@ def test_without_the_right_to_describe_the_table_its_keys_are_tried_instead(
         ("403", 403, OSError, "a proxy in between"),
     ],
 )
-def test_refusals_for_good_are_told_at_once_with_what_to_do(
+def test_refusals_for_good_are_reported_at_once_with_what_to_do(
     table: LockedTable, code: str, status: int, kind: type[Exception], said: str
 ) -> None:
     table.store(CREATE).write(table.path(0), ["zero"])
@@ -205,7 +205,7 @@ def test_throttling_and_trouble_of_the_service_are_waited_out(
         stub.assert_no_pending_responses()
 
 
-def test_an_endpoint_that_is_down_is_told_within_the_budget(table: LockedTable) -> None:
+def test_an_endpoint_that_is_down_is_reported_within_the_budget(table: LockedTable) -> None:
     down = f"http://127.0.0.1:{free_port()}"
     store = table.store({**HASTY, "spark.lakelog.s3dynamodb.endpoint": down})
     with pytest.raises(OSError, match=rf"{down}: no connection .*given up after 0\.5 s") as caught:
@@ -222,7 +222,7 @@ def test_a_missing_bucket_is_named_and_nothing_gets_a_row(table: LockedTable) ->
         assert table.ddb().scan(TableName=table.lock_table)["Count"] == 0
 
 
-def test_missing_credentials_are_told_with_the_ways_to_give_them(
+def test_missing_credentials_are_reported_with_the_ways_to_give_them(
     table: LockedTable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):

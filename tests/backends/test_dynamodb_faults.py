@@ -174,7 +174,9 @@ def test_a_bucket_that_fails_after_the_row_does_not_undo_the_commit(
     assert list(store.read(table.path(2))) == ["two"], "whoever reads it makes it"
 
 
-def test_a_page_of_a_web_proxy_is_told_as_what_it_is(table: LockedTable, rows: FaultProxy) -> None:
+def test_a_page_of_a_web_proxy_is_reported_as_what_it_is(
+    table: LockedTable, rows: FaultProxy
+) -> None:
     store = behind(table, rows, None, HASTY)
     rows.arm("html:403", QUERY, times=10_000)
     with pytest.raises(OSError, match="not a DynamoDB service, or a proxy in between answered"):

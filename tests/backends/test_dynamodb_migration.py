@@ -205,7 +205,7 @@ def test_a_log_with_a_hole_and_rows_without_files_are_refused(table: LockedTable
         migrate(table.uri, table.conf(), to="conditional")
 
 
-def test_a_commit_that_nobody_can_finish_is_refused(table: LockedTable) -> None:
+def test_a_commit_that_no_one_can_finish_is_refused(table: LockedTable) -> None:
     crash_after_the_row(table, 1)
     item = table.item(1)
     assert item is not None
@@ -214,7 +214,7 @@ def test_a_commit_that_nobody_can_finish_is_refused(table: LockedTable) -> None:
         migrate(table.uri, table.conf(), to="conditional")
 
 
-def test_wrong_arguments_are_told(table: LockedTable) -> None:
+def test_wrong_arguments_are_reported(table: LockedTable) -> None:
     with pytest.raises(ValueError, match="is not a table on S3"):
         migrate("/lake/t", table.conf(), to="dynamodb")
     with pytest.raises(ValueError, match="'conditional' or 'dynamodb'"):

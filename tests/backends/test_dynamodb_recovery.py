@@ -193,7 +193,7 @@ def test_a_stale_draft_of_a_lost_race_is_never_taken_for_a_commit(table: LockedT
     assert table.text(commit_name(1)) == "other\n"
 
 
-def test_a_draft_that_was_removed_too_early_is_told(table: LockedTable) -> None:
+def test_a_draft_that_was_removed_too_early_is_reported(table: LockedTable) -> None:
     crash(table, DECIDED)
     item = table.item(1)
     assert item is not None

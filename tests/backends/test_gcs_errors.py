@@ -127,7 +127,7 @@ def test_a_bucket_whose_owner_does_not_pay_is_explained(
 
 @pytest.mark.parametrize("work", [create, replace, read, listing])
 @pytest.mark.parametrize("status", [403, 407])
-def test_a_page_of_a_proxy_is_told_from_google(
+def test_a_page_of_a_proxy_is_distinguished_from_google(
     work: Callable[[GCSLogStore], None], status: int, store: GCSLogStore, google: ScriptedServer
 ) -> None:
     google.say(status, PAGE)
@@ -315,7 +315,7 @@ def test_credentials_that_google_no_longer_takes_are_to_be_renewed(
     assert TOKEN not in str(caught.value)
 
 
-def test_a_token_server_that_is_down_is_told_as_such(tmp_path: Path, keyfile: str) -> None:
+def test_a_token_server_that_is_down_is_reported_as_such(tmp_path: Path, keyfile: str) -> None:
     key = json.loads((tmp_path / "key.json").read_text())
     key["token_uri"] = f"http://127.0.0.1:{free_port()}/token"
     (tmp_path / "key.json").write_text(json.dumps(key))

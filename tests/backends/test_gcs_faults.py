@@ -115,7 +115,7 @@ def test_a_refusal_by_rate_to_the_last_says_that_nothing_was_written(
         list(direct(fake_gcs).read(path))
 
 
-def test_an_endpoint_that_is_down_is_told_within_the_budget(
+def test_an_endpoint_that_is_down_is_reported_within_the_budget(
     fake_gcs: GCSEndpoint, path: str
 ) -> None:
     conf = {**fake_gcs.conf, **QUICK, "spark.lakelog.store.retry.timeBudget": "0.5"}

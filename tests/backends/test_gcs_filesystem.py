@@ -69,7 +69,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_an_error_and_no_mixture(
             file.read_at(10, 2_500_000)
 
 
-def test_what_is_where_is_told(files: Any, folder: str) -> None:
+def test_what_is_where_is_reported(files: Any, folder: str) -> None:
     put(files, f"{folder}/x", b"12345")
     put(files, f"{folder}/deep/er/y", b"")
     names = [f"{folder}/x", folder, f"{folder}/deep", f"{folder}/none", f"{folder}/dee"]

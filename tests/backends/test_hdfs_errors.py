@@ -85,12 +85,12 @@ def test_a_file_is_no_folder(store: HDFSLogStore, folder: str) -> None:
             attempt()
 
 
-def test_a_name_that_hdfs_refuses_is_told(store: HDFSLogStore, folder: str) -> None:
+def test_a_name_that_hdfs_refuses_is_reported(store: HDFSLogStore, folder: str) -> None:
     with pytest.raises(OSError, match="HDFS does not accept the name"):
         store.write(f"{folder}/a:b.json", ["x"])
 
 
-def test_safe_mode_is_told_and_leaves_nothing(store: HDFSLogStore, safe_mode: str) -> None:
+def test_safe_mode_is_reported_and_leaves_nothing(store: HDFSLogStore, safe_mode: str) -> None:
     with pytest.raises(
         OSError, match="in safe mode and accepts no writes: nothing was written"
     ) as e:
@@ -99,7 +99,7 @@ def test_safe_mode_is_told_and_leaves_nothing(store: HDFSLogStore, safe_mode: st
     assert names(store, safe_mode) == []
 
 
-def test_a_used_up_quota_is_told(hdfs: HdfsCluster, store: HDFSLogStore, folder: str) -> None:
+def test_a_used_up_quota_is_reported(hdfs: HdfsCluster, store: HDFSLogStore, folder: str) -> None:
     store.write(f"{folder}/0.json", ["x"])
     hdfs.order(f"quota {folder.removeprefix(hdfs.uri)} 2 -1")
     with pytest.raises(OSError, match="a quota of HDFS is used up") as e:
@@ -108,7 +108,7 @@ def test_a_used_up_quota_is_told(hdfs: HdfsCluster, store: HDFSLogStore, folder:
     assert names(store, folder) == ["0.json"]
 
 
-def test_a_folder_of_somebody_else_is_told(
+def test_a_folder_of_somebody_else_is_reported(
     hdfs: HdfsCluster, store: HDFSLogStore, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HADOOP_USER_NAME", "stranger")
@@ -158,7 +158,7 @@ def test_the_web_port_is_no_rpc_port(hdfs: HdfsCluster) -> None:
         list(HDFSLogStore(by_rpc(uri, **QUICK)).read(uri + "/t/0.json"))
 
 
-def test_a_name_service_that_nobody_knows_is_told() -> None:
+def test_a_name_service_that_no_one_knows_is_reported() -> None:
     store = HDFSLogStore(ANSWERED)
     with pytest.raises(OSError, match=r"the host name in .*wrong-service.invalid.*HADOOP"):
         store.write("hdfs://wrong-service.invalid/t/0.json", ["x"])

@@ -241,7 +241,7 @@ def test_a_lost_create_and_a_lost_close_write_another_draft(
     assert seen(hdfs, folder) == {f"{number}.json": LINES for number in range(3)}
 
 
-def test_a_writer_that_nobody_closed_asks_nothing_when_it_is_freed(
+def test_a_writer_that_no_one_closed_asks_nothing_when_it_is_freed(
     proxy: RpcProxy, folder: str
 ) -> None:
     """Python's streams close themselves: that would be a call in whichever thread frees it."""

@@ -100,7 +100,7 @@ OPERATIONS = ["read", "list", "create", "put"]
 
 
 @pytest.mark.parametrize("doing", OPERATIONS)
-def test_an_access_key_that_nobody_knows(
+def test_an_access_key_that_no_one_knows(
     doing: str,
     store_with: Callable[..., S3ConditionalLogStore],
     message_of: Callable[..., str],
@@ -289,7 +289,7 @@ def test_an_endpoint_where_nothing_listens(
     assert "given up after 0.5 s" in message
 
 
-def test_an_endpoint_whose_name_nobody_knows(
+def test_an_endpoint_whose_name_no_one_knows(
     store_with: Callable[..., S3ConditionalLogStore], message_of: Callable[..., str], log: str
 ) -> None:
     store = store_with({"endpoint": "http://s3.no-such-host.invalid"})
@@ -390,7 +390,7 @@ def test_a_page_of_the_companys_proxy(
     assert len(proxy.requests) == 1 + creates, "a page for people is no reason to ask again"
 
 
-def test_a_gateway_that_answers_with_html_is_told_of(
+def test_a_gateway_that_answers_with_html_is_reported(
     proxy: FaultProxy,
     store_with: Callable[..., S3ConditionalLogStore],
     message_of: Callable[..., str],

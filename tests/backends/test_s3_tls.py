@@ -67,7 +67,7 @@ def secure(certificates: Path) -> Iterator[S3Endpoint]:
         yield endpoint
 
 
-def test_a_certificate_that_nobody_trusts_is_told_at_once(
+def test_a_certificate_that_no_one_trusts_is_reported_at_once(
     secure: S3Endpoint, no_aws: pytest.MonkeyPatch
 ) -> None:
     store = S3ConditionalLogStore({**secure.conf, **QUICK})

@@ -77,7 +77,7 @@ def test_the_sound_stores_pass(check: str, sound: type[LogStore], endpoint: str)
     getattr(Quick(), check)(maker(sound), endpoint, "tiny://bucket/t")
 
 
-def test_a_dialect_that_fits_nothing_is_told() -> None:
+def test_a_dialect_that_fits_nothing_is_reported() -> None:
     class Misfit(Quick):
         dialect = HttpFaultConformance.dialect
 

@@ -186,7 +186,7 @@ def test_a_refusal_for_good_is_passed_on(harmed: type[HarmedFileSystem], path: s
         FsspecLogStore(PROCESS).write(path, ["x"])
 
 
-def test_options_reach_the_file_system_and_wrong_ones_are_told(tmp_path: Path) -> None:
+def test_options_reach_the_file_system_and_wrong_ones_are_reported(tmp_path: Path) -> None:
     option = "spark.lakelog.fsspec.options."
     conf = {**PROCESS, option + "path": str(tmp_path), option + "target_protocol": "file"}
     store = FsspecLogStore(conf)

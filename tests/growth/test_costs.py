@@ -111,7 +111,7 @@ def test_a_name_is_one_of_one_way_of_one_operation() -> None:
     ],
     ids=["constant", "linear", "n log n", "a little quadratic", "n to the 1.5"],
 )
-def test_what_grows_too_fast_is_told(cost: Callable[[int], float], too_fast: bool) -> None:
+def test_what_grows_too_fast_is_reported(cost: Callable[[int], float], too_fast: bool) -> None:
     assert Costs(cost(1000), cost(2000), cost(4000)).grow_too_fast() is too_fast
     small = cost(32), cost(64), cost(128)
     assert Costs(*small).grow_too_fast() is (too_fast or cost(1) == 0)

@@ -488,7 +488,7 @@ MUTANTS = [
         _replaced_changes,
         "_with_change_type",
         _all_inserted,
-        test_change_feed.test_replaced_rows_are_told_and_those_that_stay_are_not,
+        test_change_feed.test_replaced_rows_are_reported_and_those_that_stay_are_not,
         {"partition_by": (), "way": "driver", "more": {}},
     ),
     SparkMutant(
@@ -496,7 +496,7 @@ MUTANTS = [
         _save,
         "write_with_changes",
         _written_without_feed,
-        test_change_feed.test_replaced_rows_are_told_and_those_that_stay_are_not,
+        test_change_feed.test_replaced_rows_are_reported_and_those_that_stay_are_not,
         {"partition_by": (), "way": "driver", "more": {}},
     ),
     SparkMutant(

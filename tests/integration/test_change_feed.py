@@ -48,7 +48,9 @@ def changes(path, version):
 @pytest.mark.parametrize("partition_by", [(), ("p",)], ids=["plain", "partitioned"])
 @pytest.mark.parametrize("way", ["auto", "native", "arrow", "driver"])
 @pytest.mark.parametrize("more", [{}, VECTORS], ids=["rewrite", "vectors"])
-def test_replaced_rows_are_told_and_those_that_stay_are_not(spark, path, partition_by, way, more):
+def test_replaced_rows_are_reported_and_those_that_stay_are_not(
+    spark, path, partition_by, way, more
+):
     make(spark, path, {**FEED, **more}, partition_by)
     if more:
         delete_rows(path, "id = 1")
@@ -68,7 +70,7 @@ def test_replaced_rows_are_told_and_those_that_stay_are_not(spark, path, partiti
 
 
 @pytest.mark.connect
-def test_where_no_row_comes_or_goes_nothing_is_told(spark, path):
+def test_where_no_row_comes_or_goes_nothing_is_reported(spark, path):
     make(spark, path, FEED)
     delete_rows(path, "id = 4")
 
@@ -81,7 +83,7 @@ def test_where_no_row_comes_or_goes_nothing_is_told(spark, path):
 
 
 @pytest.mark.connect
-def test_rows_that_are_random_are_told_as_they_were_written(spark, path):
+def test_rows_that_are_random_are_reported_as_they_were_written(spark, path):
     make(spark, path, FEED)
     frame = spark.sql("SELECT CAST(1000 + RAND() * 1000000 AS BIGINT) AS id, 1 AS p FROM RANGE(50)")
 

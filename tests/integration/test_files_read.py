@@ -242,7 +242,7 @@ def test_a_scheme_unknown_to_hadoop_is_read_and_written_all_the_same(
 
 
 @pytest.mark.connect
-def test_a_write_that_nobody_can_carry_out_says_what_to_install(
+def test_a_write_that_no_one_can_carry_out_says_what_to_install(
     spark, confs, folder_uri, monkeypatch
 ):
     def without_pyarrow(*_):

@@ -67,7 +67,7 @@ def test_calls_of_a_session_share_a_log_and_see_every_commit(spark, tmp_path, op
 
 
 @pytest.mark.usefixtures("none_kept")
-def test_a_table_that_was_made_anew_is_not_the_old_one(spark, tmp_path):
+def test_a_table_that_was_made_again_is_not_the_old_one(spark, tmp_path):
     path = tmp_path / "t"
     grown(path, 1, 2)
     table = DeltaTable.forPath(spark, str(path))

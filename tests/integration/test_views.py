@@ -130,7 +130,7 @@ def test_views_that_can_not_be_made_are_refused_with_a_reason(session: Session) 
 
 
 @pytest.mark.connect
-def test_a_persistent_view_is_read_anew_by_every_session(session: Session) -> None:
+def test_a_persistent_view_is_read_again_by_every_session(session: Session) -> None:
     spark = session.spark
     session.rows(
         "CREATE VIEW p (i COMMENT 'c', w) COMMENT 'mine' TBLPROPERTIES ('a' = 'b') AS "

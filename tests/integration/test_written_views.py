@@ -160,7 +160,7 @@ def test_views_of_other_rows_are_refused(session: Session, query: str, match: st
     session.refused(f"MERGE INTO written_v {merge}", match)
 
 
-def test_a_view_that_is_no_whole_table_is_written_by_nobody(session: Session) -> None:
+def test_a_view_that_is_no_whole_table_is_written_by_no_one(session: Session) -> None:
     spark = session.spark
     whole = spark.read.format("delta").load(session.path)
     merge = "USING (SELECT 1 AS k) s ON s.k = a WHEN MATCHED THEN DELETE"

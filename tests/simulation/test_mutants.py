@@ -48,7 +48,7 @@ def test_the_histories_catch_a_core_in_which(mutant: CoreMutant) -> None:
         play_until_caught(mutant)
 
 
-def test_a_broken_promise_is_told_as_a_story() -> None:
+def test_a_broken_promise_is_reported_as_a_story() -> None:
     blind = next(mutant for mutant in MUTANTS if mutant.name == "appends never conflict")
     with blind.patched(), pytest.raises(HistoryError) as caught:
         play_until_caught(blind)

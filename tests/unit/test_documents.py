@@ -47,6 +47,6 @@ def test_the_make_targets_that_the_documents_name_exist() -> None:
     assert named <= targets
 
 
-def test_make_help_lists_every_target_that_a_reader_is_told_of() -> None:
+def test_make_help_lists_every_target_that_readers_are_pointed_to() -> None:
     listed = set(re.findall(r"^([a-z-]+):.*## \S", _text("Makefile"), re.MULTILINE))
     assert {"help", "demo", "test", "check", "check-matrix", "bench", "clean"} <= listed

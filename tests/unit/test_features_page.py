@@ -31,7 +31,7 @@ def test_the_page_has_a_row_for_every_feature(name: str) -> None:
     assert f"\n| `{name}` |" in PAGE.read_text()
 
 
-def test_a_page_that_differs_is_told_with_the_command_that_mends_it(tmp_path: Path) -> None:
+def test_a_page_that_differs_is_reported_with_the_command_that_mends_it(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     copy = tmp_path / "scripts" / SCRIPT.name
     copy.write_text(SCRIPT.read_text())

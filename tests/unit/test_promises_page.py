@@ -89,7 +89,7 @@ def _report(outcome: Any, undeclared: str = "", cls: str = "TestOne", when: Any 
         ([_report("failed", when="setup")], BROKEN),
     ],
 )
-def test_of_several_runs_of_one_store_the_worst_is_told(
+def test_of_several_runs_of_one_store_the_worst_is_reported(
     reports: list[Any], cell: str, tmp_path: Path
 ) -> None:
     promises = Promises(tmp_path / "page.md")
@@ -100,7 +100,7 @@ def test_of_several_runs_of_one_store_the_worst_is_told(
     assert row.endswith(f"| {cell} |")
 
 
-def test_what_did_not_run_is_told_as_not_run() -> None:
+def test_what_did_not_run_is_reported_as_not_run() -> None:
     text = render(
         {"LocalLogStore": Column("disk", {"HOST"}, {"TestOne"}, {}, {"large_megabytes": 50})}
     )

@@ -60,7 +60,7 @@ def test_no_page_shows_what_is_not_public() -> None:
         assert member in importlib.import_module(module).__all__, name
 
 
-def test_every_exception_is_told_with_where_to_import_it() -> None:
+def test_every_exception_is_reported_with_where_to_import_it() -> None:
     page = (DOCS / "errors.md").read_text(encoding="utf-8")
     raised = {
         name

@@ -142,7 +142,9 @@ def test_without_a_table_nothing_is_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_v2_checkpoint_is_told_with_its_sidecars_and_beside_the_older_one(tmp_path: Path) -> None:
+def test_a_v2_checkpoint_is_reported_with_its_sidecars_and_beside_the_older_one(
+    tmp_path: Path,
+) -> None:
     made = new_table(str(tmp_path / "t"), properties={"delta.checkpointPolicy": "v2"})
     made.start_transaction().commit([add_file("f")], Operation.write("Append"))
     first = lakelog_json("checkpoint", made.table)

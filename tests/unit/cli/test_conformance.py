@@ -133,7 +133,7 @@ def test_keep_leaves_the_files_and_says_where(tmp_path: Path) -> None:
     assert f"the files are in {folder}" in result.stdout
 
 
-def test_files_that_cannot_be_deleted_are_told(tmp_path: Path) -> None:
+def test_files_that_cannot_be_deleted_are_reported(tmp_path: Path) -> None:
     store = "spark.delta.logStore.class=kit_stores.CannotDelete"
     result = run(str(tmp_path), "--conf", store, "--only", "a_missing_file_is_not_found")
     assert result.exit_code == 0, said(result)

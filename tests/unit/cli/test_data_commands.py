@@ -92,7 +92,7 @@ def test_what_a_file_lacks_is_missing_and_what_any_file_has_is_written(tmp_path:
     assert {row["d"] for row in rows(uri)} == {5}
 
 
-def test_files_of_unknown_form_or_none_are_told(tmp_path: Path, files: dict[str, str]) -> None:
+def test_files_of_unknown_form_or_none_are_reported(tmp_path: Path, files: dict[str, str]) -> None:
     uri, odd = str(tmp_path / "t"), tmp_path / "odd"
     odd.write_text("zzz")
     assert "--format" in lakelog("write", uri, str(odd)).err

@@ -184,7 +184,7 @@ def test_parameters_that_say_nothing_are_left_out(parameters: dict[str, Any], te
         ({"executionTimeMs": "12", "numFiles": "odd"}, ""),
     ],
 )
-def test_the_effect_is_told_by_the_names_of_each_operation(
+def test_the_effect_is_reported_by_the_names_of_each_operation(
     metrics: dict[str, str], text: str
 ) -> None:
     assert effect_text(metrics) == text

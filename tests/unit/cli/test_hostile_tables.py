@@ -267,7 +267,7 @@ WITHOUT_BUCKET = ["s3a:/bucket/t", "s3:bucket/t", "s3a:///t", "gs:/b/t", "abfss:
 
 
 @pytest.mark.parametrize("command", sorted(set(ARGUMENTS) - {"serve", "conflicts"}))
-def test_a_uri_that_is_none_is_told_in_a_line(
+def test_a_uri_that_is_none_is_reported_in_a_line(
     command: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)

@@ -62,7 +62,7 @@ def test_its_conf_says_what_is_behind_the_bridge(tmp_path: Path) -> None:
             store.write("s3a://b/t/_delta_log/0.json", ["x"])
 
 
-def test_a_conf_that_is_wrong_is_told_at_the_start(tmp_path: Path) -> None:
+def test_a_conf_that_is_wrong_is_reported_at_the_start(tmp_path: Path) -> None:
     wrong = lakelog(
         "serve", "--endpoint", str(tmp_path / "b"), "--conf", "spark.delta.logStore.clas=x"
     )

@@ -119,7 +119,7 @@ def test_writers_and_readers_of_the_hint_at_once_see_it_whole_or_not_at_all(
     assert seen
 
 
-def test_a_table_made_anew_in_the_same_instant_and_of_the_same_size_is_noticed(
+def test_a_table_made_again_in_the_same_instant_and_of_the_same_size_is_noticed(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "t"

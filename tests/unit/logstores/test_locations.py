@@ -61,7 +61,7 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("uri", PLAIN)
-def test_other_uris_are_nobody_s_secret(uri: str) -> None:
+def test_other_uris_are_no_one_s_secret(uri: str) -> None:
     check_uri(uri)
     assert without_secrets(uri) == uri
     assert shown(uri) == repr(uri)

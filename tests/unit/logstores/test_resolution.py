@@ -216,7 +216,7 @@ def test_two_spellings_with_two_values_are_refused_and_with_one_are_not(key: str
         ("spark.delta.logStore", "spark.delta.logStore.<scheme>.impl"),
     ],
 )
-def test_a_key_that_nobody_reads_is_refused_with_the_nearest(key: str, nearest: str) -> None:
+def test_a_key_that_no_one_reads_is_refused_with_the_nearest(key: str, nearest: str) -> None:
     with pytest.raises(UnknownLogStoreKeyError) as caught:
         resolve("/t", {key: MEMORY})
     assert f"nothing reads the key {key}; did you mean {nearest}?" in str(caught.value)

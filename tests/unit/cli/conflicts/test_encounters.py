@@ -51,7 +51,7 @@ def test_a_lost_commit_names_its_winner_by_the_transaction() -> None:
     ]
 
 
-def test_a_winner_without_events_is_told_by_what_the_loser_saw_of_it() -> None:
+def test_a_winner_without_events_is_reported_by_what_the_loser_saw_of_it() -> None:
     spark = lost("cleaner-1", 5, "x", winner_operation="MERGE", winner_engine="Apache-Spark/4.0")
     [met] = encounters_of([spark]).lost
     assert met.winner == "another writer (MERGE, Apache-Spark/4.0)"
@@ -201,7 +201,7 @@ def test_compaction_is_kept_to_partitions_at_rest(who: str) -> None:
     assert reason.startswith(f"{mover} rearranges files in [day=1] that {other} works on")
 
 
-def test_two_runs_of_one_job_are_told_as_that() -> None:
+def test_two_runs_of_one_job_are_reported_as_that() -> None:
     loss = lost("c-1", 5, "c-2", partition_columns=("day",), conflict_partition={"day": "1"})
     by, reason = advised(loss, winners=(committed("c-2", 5),))
     assert (by, "concurrent runs of it" in reason) == ("partition", True)
@@ -242,7 +242,7 @@ def test_many_races_without_a_lost_commit_are_worth_a_word(races: int, said: int
     assert all("10 races were" in each.reason and each.lost == 0 for each in advice)
 
 
-def test_a_commit_that_never_won_is_told() -> None:
+def test_a_commit_that_never_won_is_reported() -> None:
     races = [rebased("a-1", 1), rebased("a-1", 2, attempt=2)]
     [advice] = separations(encounters_of(races))
     assert (advice.by, advice.lost) == ("time", 1)
@@ -265,6 +265,6 @@ def test_every_condition_that_can_come_has_words() -> None:
     assert {cls.condition for cls in classes} == set(CONDITIONS)
 
 
-def test_partitions_are_told_by_name_and_value() -> None:
+def test_partitions_are_reported_by_name_and_value() -> None:
     assert partition_text({"day": "1", "hub": None}) == "day=1, hub=null"
     assert partition_text(None) == ""

@@ -135,7 +135,7 @@ def test_an_older_version_by_number_and_by_time(table: str) -> None:
         (("--version", "1", "--timestamp", "2999-01-01"), "not both"),
     ],
 )
-def test_what_does_not_exist_is_told_with_what_does(
+def test_what_does_not_exist_is_reported_with_what_does(
     table: str, options: tuple[str, ...], said: str
 ) -> None:
     outcome = lakelog("describe", table, *options)
@@ -144,7 +144,7 @@ def test_what_does_not_exist_is_told_with_what_does(
     assert "Traceback" not in outcome.err
 
 
-def test_a_version_that_cleanup_took_is_told_with_those_that_are_left(table: str) -> None:
+def test_a_version_that_cleanup_took_is_reported_with_those_that_are_left(table: str) -> None:
     for version in (0, 1):
         RawLog.path(_raw(table), version).unlink()
     outcome = lakelog("describe", table, "--version", "1")
@@ -238,7 +238,7 @@ def test_defaults_and_generated_columns_are_marked() -> None:
     ]
 
 
-def test_a_store_that_refuses_commits_is_told_and_described() -> None:
+def test_a_store_that_refuses_commits_is_reported_and_described() -> None:
     MemoryLogStore.forget("describe")
     conf = {"spark.delta.logStore.memory.impl": f"{__name__}.Reckless"}
     new_table("memory://describe/t", conf={**conf, "spark.lakelog.unsafe.singleWriter": "true"})

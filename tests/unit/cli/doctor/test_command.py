@@ -85,7 +85,7 @@ def test_the_class_and_the_key_that_chose_it_are_shown() -> None:
     assert diagnosis.report["store"]["class"].endswith("MemoryLogStore")
 
 
-def test_a_store_that_excludes_nobody_is_refused_with_the_ways_out() -> None:
+def test_a_store_that_excludes_no_one_is_refused_with_the_ways_out() -> None:
     diagnosis = doctor("memory://doctor/t", _conf(Forgetful))
     assert diagnosis.exit_code == 1
     assert diagnosis.failed == ["commit-lock"]
@@ -114,7 +114,7 @@ def test_no_secret_is_printed_whoever_put_it_into_a_message(option: str) -> None
     assert "******" in text
 
 
-def test_a_cause_is_told_once_and_names_all_that_fails_of_it() -> None:
+def test_a_cause_is_reported_once_and_names_all_that_fails_of_it() -> None:
     diagnosis = doctor("memory://doctor/t", _conf(Talkative))
     assert diagnosis.failed == ["put"]
     assert diagnosis["put"]["measured"]["also"] == ["conditional-put"]
@@ -176,7 +176,7 @@ def test_usage_is_checked_before_anything_is_touched() -> None:
 
 
 @pytest.mark.parametrize("harm", ["torn", "gap"])
-def test_what_is_broken_in_a_log_is_told_with_what_mends_it(tmp_path: Path, harm: str) -> None:
+def test_what_is_broken_in_a_log_is_reported_with_what_mends_it(tmp_path: Path, harm: str) -> None:
     table = str(tmp_path / "t")
     for number in range(3):
         write_arrow(table, {"id": [number]}, mode="append")

@@ -67,7 +67,7 @@ def test_people_read_what_to_do(tmp_path: Path) -> None:
     assert f"{S3A}={BRIDGE}" in found.out
 
 
-def test_keys_that_contradict_each_other_are_told() -> None:
+def test_keys_that_contradict_each_other_are_reported() -> None:
     found = lakelog("doctor", "--jvm", "/t", conf={CLASS: BRIDGE, S3A: BRIDGE})
     assert found.code == 2
     assert "DELTA_INVALID_LOGSTORE_CONF" in found.err

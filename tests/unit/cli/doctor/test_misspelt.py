@@ -25,7 +25,7 @@ REPOSITORY = Path(__file__).parents[4]
         ("spark.hadoop.fs.defaultFs", "spark.hadoop.fs.defaultFS"),
     ],
 )
-def test_a_near_miss_is_told_with_what_was_meant(key: str, meant: str) -> None:
+def test_a_near_miss_is_reported_with_what_was_meant(key: str, meant: str) -> None:
     (finding,) = misspelt({key: "value"})
     assert finding.summary == f"nothing reads the key {key}"
     assert finding.remedy == f"Did you mean {meant}?"

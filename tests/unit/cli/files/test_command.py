@@ -183,7 +183,7 @@ def test_an_empty_table_has_no_files(tmp_path: Path) -> None:
     assert lakelog("files", log.table, "--summary").code == 0
 
 
-def test_deleted_rows_are_told_and_do_not_count(tmp_path: Path) -> None:
+def test_deleted_rows_are_reported_and_do_not_count(tmp_path: Path) -> None:
     vector = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 4, "cardinality": 3}
     log = RawLog(tmp_path).create(add("a", stats='{"numRecords": 10}', deletionVector=vector))
     opened = DeltaLog.for_table(log.table)
@@ -241,5 +241,5 @@ def test_a_folder_that_is_no_table_is_told_apart(tmp_path: Path) -> None:
         (5 << 60, "5120 PiB"),
     ],
 )
-def test_bytes_are_told_in_binary_units(count: int, text: str) -> None:
+def test_bytes_are_reported_in_binary_units(count: int, text: str) -> None:
     assert bytes_text(count) == text

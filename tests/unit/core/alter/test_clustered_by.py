@@ -77,7 +77,7 @@ def test_other_columns_and_none(uri):
     assert "clustering" in supported_features(DeltaLog.for_table(uri).snapshot.protocol)
 
 
-def test_what_is_replaced_is_clustered_anew(uri):
+def test_what_is_replaced_is_clustered_again(uri):
     create_table(uri, "id bigint", cluster_by="id")
     create_table(uri, "other int", cluster_by="other", mode="replace")
     assert clustering(uri) == ["other"]

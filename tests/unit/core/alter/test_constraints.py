@@ -114,7 +114,7 @@ def test_a_constraint_is_added_once_every_row_keeps_it(uri):
         ("id > 1 AND name <> 'x'", 2, "'name': 'a'"),
     ],
 )
-def test_rows_that_break_a_new_constraint_are_told(uri, condition, rows, shown):
+def test_rows_that_break_a_new_constraint_are_reported(uri, condition, rows, shown):
     with pytest.raises(ConstraintViolationError, match=f"{rows} rows in") as caught:
         add_constraint(uri, "c", condition)
     assert "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION" in str(caught.value)

@@ -302,7 +302,7 @@ def test_a_writer_in_between_moves_the_version(uri, monkeypatch):
     }
 
 
-def test_a_writer_that_brings_it_back_is_told(uri, monkeypatch):
+def test_a_writer_that_brings_it_back_is_reported(uri, monkeypatch):
     make(uri, delta_enableDeletionVectors="true")
     committed = command._metadata
 

@@ -192,7 +192,7 @@ REMOVES: dict[str, Callable[[str, Any], object]] = {
 
 
 @pytest.mark.parametrize("remove", REMOVES.values(), ids=REMOVES)
-def test_a_value_that_nobody_understands_is_named_and_never_removed(
+def test_a_value_that_no_one_understands_is_named_and_never_removed(
     tmp_path: Path, remove: Callable[[str, Any], object]
 ) -> None:
     uri = partitioned(tmp_path, kind("date"), "2024-01-05", "2024-02-30", None)

@@ -90,7 +90,7 @@ def set_properties(uri: str, **properties: str) -> int:
 
 
 @either_way
-def test_each_kind_of_change_is_told(uri, properties):
+def test_each_kind_of_change_is_reported(uri, properties):
     write_arrow(uri, ids(1, 2, 3), properties=properties, mode="append")
     write_arrow(uri, ids(4), mode="append")
     delete_rows(uri, "id = 2")
@@ -147,7 +147,7 @@ def test_change_files_are_written_only_where_files_do_not_tell(uri, tmp_path):
     assert len(actions(str(tmp_path / "vectors"), 4, "cdc")) == 1
 
 
-def test_whole_files_are_told_by_change_files_too_where_a_commit_has_some(uri):
+def test_whole_files_are_reported_by_change_files_too_where_a_commit_has_some(uri):
     write_arrow(uri, ids(1, 2), properties=FEED, mode="append")
     write_arrow(uri, ids(1), mode="append")
 
@@ -157,7 +157,7 @@ def test_whole_files_are_told_by_change_files_too_where_a_commit_has_some(uri):
 
 
 @either_way
-def test_partitions_of_any_value_are_told(uri, properties):
+def test_partitions_of_any_value_are_reported(uri, properties):
     values = ["a b", "100%", "x/y", "k=v", None]
     data = pa.table({"id": range(10), "p": pa.array(values * 2, pa.string())})
     write_arrow(uri, data, partition_by=["p"], properties=properties, mode="append")

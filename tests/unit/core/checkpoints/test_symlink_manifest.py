@@ -165,7 +165,7 @@ def test_what_hadoop_keeps_beside_a_local_file_does_not_outlive_it(uri: str) -> 
     assert not checksum.exists()
 
 
-def test_a_hook_that_fails_costs_no_commit_and_is_told(
+def test_a_hook_that_fails_costs_no_commit_and_is_reported(
     uri: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = partitioned(uri, KEPT, {"any": "conf"})

@@ -78,7 +78,7 @@ def test_a_lost_commit_tells_to_whom(tmp_path: Path, caplog: pytest.LogCaptureFi
     assert "1 read predicates, 1 read files" in said(caplog)[1]
 
 
-def test_a_checkpoint_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_checkpoint_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     log = new_table(str(tmp_path / "t"))
     log.start_transaction().commit([add_file("a")], APPEND)
     with caplog.at_level(logging.INFO, "lakelog"):
@@ -91,7 +91,7 @@ def test_a_checkpoint_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     ]
 
 
-def test_another_table_id_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_another_table_id_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     log = new_table(str(tmp_path / "t"))
     txn = log.start_transaction()
     txn.update_metadata(replace(txn.metadata, id="another"))

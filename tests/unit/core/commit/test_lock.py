@@ -48,7 +48,7 @@ def test_the_lock_makes_up_for_what_the_store_lacks(
 
 
 @pytest.mark.parametrize("conf", [{}, {SWITCH: "true"}, {SWITCH: "false"}, {SINGLE: "false"}])
-def test_a_store_that_excludes_nobody_is_refused_with_the_way_out_named(
+def test_a_store_that_excludes_no_one_is_refused_with_the_way_out_named(
     conf: dict[str, str],
 ) -> None:
     with pytest.raises(UnsafeLogStoreError, match=SINGLE) as caught:
@@ -96,7 +96,7 @@ def test_a_lock_that_stays_taken_times_out() -> None:
         pass
 
 
-def test_no_lock_excludes_nobody() -> None:
+def test_no_lock_excludes_no_one() -> None:
     choice = LockChoice(LockKind.NONE, "test")
     with hold_lock(choice, "/lock-test/none"), hold_lock(choice, "/lock-test/none") as nothing:
         assert nothing is None

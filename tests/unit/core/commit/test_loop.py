@@ -498,7 +498,7 @@ def test_a_first_version_that_log_cleanup_removed_is_not_made_again(table: str) 
     assert read_winner(store, table, 0) is None
 
 
-def test_a_slow_first_commit_lands_where_still_nobody_made_the_table(table: str) -> None:
+def test_a_slow_first_commit_lands_where_still_no_one_made_the_table(table: str) -> None:
     store = MemoryLogStore({})
     clock = ManualClock()
     assert Writer(store, table, -1, clock=clock, read_at_ms=clock.now_ms() - 86_400_000).run() == 0

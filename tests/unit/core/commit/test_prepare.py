@@ -297,7 +297,7 @@ def test_a_foreign_property_of_the_table_does_not_stop_a_change_beside_it(uri: s
 CHECKS = "spark.databricks.delta.commitValidation.consistentDataChange.mode"
 
 
-def test_mixed_data_change_is_told_refused_or_let_by(
+def test_mixed_data_change_is_reported_refused_or_let_by(
     uri: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     new_table(uri)
@@ -312,7 +312,7 @@ def test_mixed_data_change_is_told_refused_or_let_by(
     assert "mixes" in caplog.text
 
 
-def test_files_without_bytes_are_told_at_most_twice_or_refused(
+def test_files_without_bytes_are_reported_at_most_twice_or_refused(
     uri: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = new_table(uri)
@@ -328,7 +328,7 @@ def test_files_without_bytes_are_told_at_most_twice_or_refused(
         strict.start_transaction().commit(empty, APPEND)
 
 
-def test_null_in_a_partition_column_that_takes_none_is_told_or_refused(
+def test_null_in_a_partition_column_that_takes_none_is_reported_or_refused(
     uri: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     schema = schema_json(id="long", day="date").replace(

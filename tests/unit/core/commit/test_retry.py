@@ -118,7 +118,7 @@ def test_attempts_are_a_number_of_runs(attempts: Any) -> None:
     assert job.runs == 0
 
 
-def test_each_conflict_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_conflict_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     runs: list[tuple[Any, int]] = []
     with caplog.at_level(logging.INFO, "lakelog"):
         retry_on_conflict(

@@ -88,7 +88,7 @@ def _torn_writes(
 @pytest.mark.parametrize("way", ["commit", "commit_large"])
 @pytest.mark.parametrize("reply", [each for each in REPLIES if each != "done"])
 @pytest.mark.parametrize("cut", CUTS)
-def test_a_part_of_the_commit_is_told_as_torn_whatever_the_store_says(
+def test_a_part_of_the_commit_is_reported_as_torn_whatever_the_store_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: str, reply: str, way: str
 ) -> None:
     uri = str(tmp_path / "t")
@@ -119,7 +119,7 @@ def test_so_is_what_was_never_taken_whole_though_the_store_calls_it_done(
 
 
 @pytest.mark.parametrize("reply", REPLIES)
-def test_a_file_with_nothing_of_anybody_keeps_the_files(
+def test_a_file_with_nothing_of_anyone_keeps_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: str
 ) -> None:
     uri = str(tmp_path / "t")
@@ -155,7 +155,7 @@ def test_lines_are_whole_however_the_store_ends_them(
 
 
 @pytest.mark.parametrize("reply", REPLIES)
-def test_a_store_that_begins_anew_gets_no_shorter_large_commit(
+def test_a_store_that_begins_again_gets_no_shorter_large_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: str
 ) -> None:
     uri, real = str(tmp_path / "t"), LocalLogStore.write

@@ -47,7 +47,7 @@ def test_all_items_come_in_order(workers: int) -> None:
     assert streams.closed == {0, 1, 2, 3, 4}
 
 
-def test_without_an_order_a_slow_stream_holds_up_nobody() -> None:
+def test_without_an_order_a_slow_stream_holds_up_no_one() -> None:
     others_came = threading.Event()
 
     def slow() -> Generator[str]:

@@ -167,7 +167,7 @@ def run(how: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
-def test_a_process_ends_although_nobody_closes_what_was_read_ahead() -> None:
+def test_a_process_ends_although_no_one_closes_what_was_read_ahead() -> None:
     done = run("failing")
     assert done.returncode == 1
     assert "MemoryError: nobody closes it" in done.stderr

@@ -105,7 +105,7 @@ def test_links_within_the_table_and_to_the_table_are_followed(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("path", ESCAPES[:9])
-def test_nobody_commits_such_a_path(tmp_path: Path, path: str) -> None:
+def test_no_one_commits_such_a_path(tmp_path: Path, path: str) -> None:
     write_arrow(str(tmp_path / "t"), pa.table({"a": [1]}), mode="append")
     txn = DeltaLog.for_table(tmp_path / "t").start_transaction()
     with pytest.raises(CorruptLogError, match="not in the table"):

@@ -228,7 +228,7 @@ def test_long_rows_make_small_batches(uri: str) -> None:
     assert max(sizes) < 160
 
 
-def test_a_scan_is_read_anew_each_time_and_stays_at_its_version(uri: str) -> None:
+def test_a_scan_is_read_again_each_time_and_stays_at_its_version(uri: str) -> None:
     write_arrow(uri, {"n": [1, 2]})
     found = scan(DeltaLog.for_table(uri))
     write_arrow(uri, {"n": [3]}, mode="append")

@@ -192,7 +192,7 @@ def test_a_missing_vector_is_an_error_that_names_it_and_the_version(table):
         {"storageType": "u", "pathOrInlineDv": "§" * 20},
     ],
 )
-def test_a_place_that_nobody_knows_is_an_error_of_the_log(table, descriptor):
+def test_a_place_that_no_one_knows_is_an_error_of_the_log(table, descriptor):
     snapshot = table({**descriptor, "sizeInBytes": 4, "cardinality": 1})
 
     with pytest.raises(CorruptLogError, match=r"deletion vector of .*/part in version 1"):

@@ -81,7 +81,7 @@ def uri(tmp_path: Path) -> str:
     return uri
 
 
-def test_it_is_told_in_the_history_as_delta_tells_it(uri: str) -> None:
+def test_it_is_reported_in_the_history_as_delta_tells_it(uri: str) -> None:
     write_arrow(uri, table(NEW), mode="overwrite", conf=CONF)
     text = (Path(uri) / "_delta_log" / f"{1:020d}.json").read_text()
     info = next(

@@ -282,7 +282,7 @@ def test_mixed_values_of_a_column_are_named(uri: str) -> None:
     nothing_left(uri)
 
 
-def test_an_index_that_would_be_lost_is_told(uri: str) -> None:
+def test_an_index_that_would_be_lost_is_reported(uri: str) -> None:
     frame = pd.DataFrame({"n": [1, 2]}, index=["x", "y"])
     with pytest.warns(UserWarning, match=r"'x', 'y'.*reset_index") as caught:
         write_arrow(uri, frame)

@@ -156,7 +156,7 @@ def test_what_is_no_expression_is_refused(sql: str) -> None:
         values(sql, STRING, a=[1])
 
 
-def test_an_unknown_column_is_told_with_the_known_ones() -> None:
+def test_an_unknown_column_is_reported_with_the_known_ones() -> None:
     with pytest.raises(InvalidPredicateError, match=r"unknown column aa.*did you mean a"):
         values("aa + 1", LONG, a=[1])
 

@@ -93,7 +93,7 @@ def refused(door: Callable[[], object]) -> InvalidPredicateError | None:
     return None
 
 
-def test_the_limit_is_told_with_the_way_out() -> None:
+def test_the_limit_is_reported_with_the_way_out() -> None:
     with pytest.raises(
         InvalidPredicateError, match=r"2000 levels .* limit of \d+ frames"
     ) as caught:

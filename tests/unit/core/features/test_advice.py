@@ -38,6 +38,6 @@ def test_a_feature_that_binds_only_while_it_is_on_is_switched_off(
     )
 
 
-def test_several_features_are_told_in_one_sentence_each_once() -> None:
+def test_several_features_are_reported_in_one_sentence_each_once() -> None:
     text = remedy(["variantType", "checkpointProtection", "checkpointProtection"])
     assert text == f"{how_to_remove('checkpointProtection')}; {how_to_remove('variantType')}"

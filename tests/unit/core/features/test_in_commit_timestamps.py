@@ -195,7 +195,7 @@ def test_the_record_outlives_changes_of_the_metadata(uri: str) -> None:
     assert log_at(uri).update().terms.in_commit_since == record
 
 
-def test_switched_off_and_on_again_they_are_recorded_anew(uri: str) -> None:
+def test_switched_off_and_on_again_they_are_recorded_again(uri: str) -> None:
     log = table(uri)
     txn = log.start_transaction()
     txn.update_metadata(

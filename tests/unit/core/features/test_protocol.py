@@ -186,7 +186,7 @@ def test_a_feature_that_we_lack_hinders_writing_only_while_it_is_on(
     assert FEATURES[name].switch in str(caught.value)
 
 
-def test_a_legacy_version_hinders_nobody() -> None:
+def test_a_legacy_version_hinders_no_one() -> None:
     check_writable(legacy(2, 6), with_configuration({"delta.enableChangeDataFeed": "true"}), "/t")
 
 

@@ -79,7 +79,7 @@ def commit(log, *more):
 
 
 @pytest.mark.parametrize("conf", [WRITTEN, LATER])
-def test_away_from_a_local_disk_nobody_waits_for_it(far, held, conf):
+def test_away_from_a_local_disk_no_one_waits_for_it(far, held, conf):
     write_arrow(far, {"a": [1]}, conf=conf, mode="append")
     assert written(far, 0) is None
     held.set()
@@ -136,7 +136,7 @@ def test_it_follows_from_the_one_before_that_is_not_written_yet(far, held, monke
     assert [written_files(far, version) for version in range(5)] == [1, 2, 3, 4, 5]
 
 
-def test_a_log_that_nobody_holds_any_more_has_its_checksum_written(far, held):
+def test_a_log_that_no_one_holds_any_more_has_its_checksum_written(far, held):
     write_arrow(far, {"a": [1]}, conf=LATER, mode="append")
     log = DeltaLog.for_table(far, LATER)
     commit(log)

@@ -82,7 +82,7 @@ def test_a_hook_that_wants_to_be_heard_is_and_says_that_the_commit_is_there(log:
     assert DeltaLog.for_table(log.table).update().version == 1
 
 
-def test_whatever_a_hook_raises_nobody_takes_it_for_a_failed_commit(log: DeltaLog) -> None:
+def test_whatever_a_hook_raises_no_one_takes_it_for_a_failed_commit(log: DeltaLog) -> None:
     with pytest.raises(PostCommitError, match="worse"):
         commit(log, Failing(OSError))
     assert log.update().version == 1

@@ -58,7 +58,7 @@ def uri(tmp_path: Path) -> str:
     return str(tmp_path / "t")
 
 
-def test_a_storage_that_does_not_show_the_commit_is_told(
+def test_a_storage_that_does_not_show_the_commit_is_reported(
     uri: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = lagging(uri, hidden=1)

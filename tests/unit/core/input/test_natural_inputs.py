@@ -278,7 +278,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_an_option_of_spark_or_deltalake_is_told_with_ours(name: str, table: str) -> None:
+def test_an_option_of_spark_or_deltalake_is_reported_with_ours(name: str, table: str) -> None:
     anything: Any = {name: "x"}
     with pytest.raises(TypeError, match=rf"no argument '{name}'.*{OPTIONS[name]}"):
         write_arrow(table, ROWS["rows"], **anything)
@@ -288,7 +288,9 @@ TORN = ["id between 1", "id like", "not", "id = 1 and", "id in", "case when", "i
 
 
 @pytest.mark.parametrize("text", [*TORN, *(f"({each}) or true" for each in TORN)])
-def test_a_torn_filter_is_told_without_names_of_the_parsers_classes(text: str, table: str) -> None:
+def test_a_torn_filter_is_reported_without_names_of_the_parsers_classes(
+    text: str, table: str
+) -> None:
     with pytest.raises(DeltaError) as caught:
         DeltaLog.for_table(table).snapshot.to_arrow(where=text)
     assert "class" not in str(caught.value)

@@ -197,7 +197,7 @@ too_late = st.tuples(st.integers(2**63, 10**20 - 1), endings).map(
 
 @settings(deadline=None, max_examples=20)
 @given(st.lists(st.one_of(strays, too_late), min_size=1, max_size=4))
-def test_strays_that_lack_the_digits_of_a_version_change_nothing_and_are_told_once(names):
+def test_strays_that_lack_the_digits_of_a_version_change_nothing_and_are_reported_once(names):
     with tempfile.TemporaryDirectory() as folder, watched() as warned:
         log = RawLog(Path(folder) / "t").create(add("a"))
         commits(log, 2)

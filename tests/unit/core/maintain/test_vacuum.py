@@ -119,7 +119,7 @@ def test_the_conf_says_whether_it_is_in_the_history(uri: str, conf: str, recorde
     assert ("VACUUM END" in operations(uri)) is recorded
 
 
-def test_what_is_not_deleted_is_told_and_the_rest_goes(
+def test_what_is_not_deleted_is_reported_and_the_rest_goes(
     uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_arrow(uri, ROWS, mode="append")

@@ -108,7 +108,7 @@ def test_properties_that_exclude_each_other_pass_where_the_session_allows_it() -
     verify_new_metadata(None, both, DeltaConf(lenient))
 
 
-def test_a_schema_is_stored_without_marks_that_nobody_can_hold() -> None:
+def test_a_schema_is_stored_without_marks_that_no_one_can_hold() -> None:
     bad = metadata(of(a=ArrayType(STRICT)))
     with pytest.raises(DeltaAnalysisError, match="DELTA_NESTED_NOT_NULL_CONSTRAINT"):
         storable(None, bad, CONF)

@@ -145,7 +145,7 @@ def test_columns_without_an_order_are_not_compared(tmp_path: Path, kind: str, op
     assert snapshot.to_arrow(where="n IS NULL").num_rows == 1
 
 
-def test_an_untyped_column_that_the_table_lacks_is_told_like_any_other(tmp_path: Path) -> None:
+def test_an_untyped_column_that_the_table_lacks_is_reported_like_any_other(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     write_arrow(uri, BASE, mode="append")
     with pytest.raises(SchemaMismatchError, match=r"x +- +void +<- not in the table"):

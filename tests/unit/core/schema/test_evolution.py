@@ -111,7 +111,7 @@ def problems(data: StructType, table: StructType = TABLE) -> list[tuple[str, str
     ],
     ids=str,
 )
-def test_what_does_not_fit_is_told_by_path(
+def test_what_does_not_fit_is_reported_by_path(
     data: StructType, expected: list[tuple[str, str]]
 ) -> None:
     assert problems(data) == expected

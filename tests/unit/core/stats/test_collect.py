@@ -122,7 +122,7 @@ def test_a_column_with_nan_leaves_its_file_without_bounds_but_with_null_counts()
     assert found == {"numRecords": 3, "nullCount": {"x": 1, "y": 1}}
 
 
-def test_float_bounds_of_a_writer_nobody_checked_for_nan_are_not_taken() -> None:
+def test_float_bounds_of_a_writer_no_one_checked_for_nan_are_not_taken() -> None:
     table = pa.table({"x": [1.0, math.nan], "n": [1, 2]})
     found = stats_of(table, nan_columns=None)
     assert found == {"numRecords": 2, "nullCount": {"x": 0, "n": 0}}

@@ -300,7 +300,7 @@ def _check(stream: StructType, then: StructType) -> None:
     check_same_columns(one, two, 5, "/t")
 
 
-def test_a_mapped_table_is_not_read_from_a_version_whose_columns_nobody_knows() -> None:
+def test_a_mapped_table_is_not_read_from_a_version_whose_columns_no_one_knows() -> None:
     log = _table()
     _commit(log, _add("a"))
     properties = {"delta.columnMapping.mode": "name"}

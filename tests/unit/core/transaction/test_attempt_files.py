@@ -262,7 +262,7 @@ MAY_DELETE = {
 }
 
 
-def test_nobody_but_the_owner_deletes_files_of_an_attempt() -> None:
+def test_no_one_but_the_owner_deletes_files_of_an_attempt() -> None:
     """Whoever deletes them, or tells a writer to, is on the list, with the reason why he may."""
     found = set()
     for root in ("core", "spark", "cli"):

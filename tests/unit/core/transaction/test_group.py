@@ -346,7 +346,7 @@ def test_threads_that_ask_at_the_same_time_share_a_look(monkeypatch: pytest.Monk
     assert len(looks) == 1
 
 
-def test_a_look_that_failed_serves_nobody() -> None:
+def test_a_look_that_failed_serves_no_one() -> None:
     table = _table()
     log = grouping_log(table)
     log.update()

@@ -206,7 +206,7 @@ def test_a_first_one_needs_metadata_and_a_second_another_transaction(uri: str) -
         txn.commit_large(files(1), CONVERT)
 
 
-def test_a_storage_that_does_not_show_it_is_told(uri: str) -> None:
+def test_a_storage_that_does_not_show_it_is_reported(uri: str) -> None:
     class Forgetful(FaultyLogStore):
         def read(self, path: str) -> Iterator[str]:
             if path.endswith("1.json"):

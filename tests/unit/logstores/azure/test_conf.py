@@ -230,7 +230,7 @@ def test_a_conf_that_is_wrong_is_told_what_to_set(
     assert "hush" not in str(caught.value)
 
 
-def test_a_path_whose_account_nobody_names_is_refused() -> None:
+def test_a_path_whose_account_no_one_names_is_refused() -> None:
     with pytest.raises(LogStoreConfError, match=r"spark\.lakelog\.azure\.account"):
         settings({}, "az://box/x")
     with pytest.raises(LogStoreConfError, match=r"spark\.lakelog\.azure\.endpoint"):

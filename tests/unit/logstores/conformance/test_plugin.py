@@ -64,7 +64,7 @@ def test_a_store_of_the_users_own_is_named_by_its_path_and_configured(tmp_path: 
         (("--lakelog-uri", "/x", "--lakelog-conf", "s3cr3t"), "number 1 is not KEY=VALUE"),
     ],
 )
-def test_wrong_usage_is_told_before_anything_runs(
+def test_wrong_usage_is_reported_before_anything_runs(
     tmp_path: Path, args: tuple[str, ...], message: str
 ) -> None:
     done = run(tmp_path, "--pyargs", SUITE, *args)

@@ -75,7 +75,7 @@ def test_a_port_where_nothing_listens_is_named_with_the_key() -> None:
     assert probe_rpc("127.0.0.1", port, 5, asked_by=KEY).finding.status is Status.FAILED
 
 
-def test_a_name_that_does_not_resolve_is_told_with_the_key() -> None:
+def test_a_name_that_does_not_resolve_is_reported_with_the_key() -> None:
     finding = probe_http("http://bucket.storage.invalid", 5, asked_by=KEY).finding
     assert finding.status is Status.FAILED
     assert "bucket.storage.invalid" in finding.summary
@@ -114,7 +114,7 @@ def test_https_where_plain_http_was_asked_for(reply: bytes) -> None:
     assert "https://" in finding.remedy
 
 
-def test_a_service_of_another_kind_is_told_of() -> None:
+def test_a_service_of_another_kind_is_reported() -> None:
     with _server(b"SSH-2.0-OpenSSH_9.6\r\n") as port:
         finding = probe_http(f"http://127.0.0.1:{port}", 5, asked_by=KEY).finding
     assert finding.status is Status.FAILED
@@ -196,7 +196,7 @@ def test_an_rpc_port_is_known_by_what_it_says_to_http(reply: bytes) -> None:
 
 
 @pytest.mark.parametrize("speech", ["http", "rpc"])
-def test_an_endpoint_that_hangs_is_told_from_one_of_another_kind(speech: str) -> None:
+def test_an_endpoint_that_hangs_is_distinguished_from_one_of_another_kind(speech: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:  # nobody ever accepts
         port = int(listener.getsockname()[1])
         if speech == "http":

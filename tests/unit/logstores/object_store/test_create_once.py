@@ -78,7 +78,7 @@ def test_a_request_that_lands_while_we_wait_is_recognised(bucket: Bucket) -> Non
     assert client.requests == ["create", "owner", "create", "owner"]
 
 
-def test_a_refusal_for_good_is_told_as_it_is(bucket: Bucket) -> None:
+def test_a_refusal_for_good_is_reported_as_it_is(bucket: Bucket) -> None:
     with pytest.raises(PermissionError, match="create is forbidden"):
         write(ScriptedClient(bucket, [Fate.FORBIDDEN]))
     assert not bucket.objects
@@ -158,7 +158,7 @@ def test_the_answer_of_a_gateway_does_not_say_that_nothing_was_made(bucket: Buck
 
 
 @pytest.mark.parametrize("budget", [3.0, 60.0, 600.0])
-def test_where_nobody_is_there_it_is_told_in_seconds(budget: float, bucket: Bucket) -> None:
+def test_where_no_one_is_there_it_is_reported_in_seconds(budget: float, bucket: Bucket) -> None:
     time = FakeTime()
     wanted = min(budget, 5.0)
     with pytest.raises(OSError, match=f"UNREACHED; given up after {wanted:g} s"):
@@ -174,7 +174,7 @@ def test_where_nobody_is_there_it_is_told_in_seconds(budget: float, bucket: Buck
 
 @pytest.mark.parametrize("slowness", [4.0, 6.0, 15.0])
 @pytest.mark.parametrize("failures", [1, 2])
-def test_a_slow_resolver_is_asked_thrice_before_nobody_is_there(
+def test_a_slow_resolver_is_asked_thrice_before_no_one_is_there(
     slowness: float, failures: int
 ) -> None:
     time, asked = FakeTime(), 0

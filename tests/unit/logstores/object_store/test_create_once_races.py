@@ -154,7 +154,7 @@ def judge(bucket: Bucket, writers: list[Writer]) -> None:
     st.lists(st.tuples(CREATES, LOOKS), min_size=1, max_size=4),
     st.lists(st.integers(min_value=LAND, max_value=3), max_size=40),
 )
-def test_whatever_happens_nobody_is_told_something_wrong(
+def test_whatever_happens_no_one_is_told_something_wrong(
     scripts: list[tuple[list[Fate], list[Fate]]], order: list[int]
 ) -> None:
     bucket, writers = race(scripts, order)
@@ -174,7 +174,7 @@ def test_whatever_happens_nobody_is_told_something_wrong(
     ),
     st.lists(st.integers(min_value=LAND, max_value=3), max_size=40),
 )
-def test_where_trouble_ends_in_time_exactly_one_wins_and_nobody_is_in_doubt(
+def test_where_trouble_ends_in_time_exactly_one_wins_and_no_one_is_in_doubt(
     scripts: list[list[Fate]], order: list[int]
 ) -> None:
     bucket, writers = race([(creates, []) for creates in scripts], order)

@@ -56,7 +56,7 @@ def test_the_short_probe_ends_at_the_first_race_that_goes_wrong() -> None:
     assert _probe(RacyClient(together=4), stop_early=True).rounds == 1
 
 
-def test_a_storage_that_says_that_it_can_not_is_told_from_one_that_ignores() -> None:
+def test_a_storage_that_says_that_it_can_not_is_distinguished_from_one_that_ignores() -> None:
     probe = _probe(RefusingClient())
     assert probe.verdict is CreateVerdict.REFUSED
     assert probe.is_failure

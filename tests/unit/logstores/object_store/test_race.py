@@ -130,7 +130,7 @@ def test_the_same_holds_behind_tls(
     assert outcomes.count(Outcome.LOST) == WRITERS - 1
 
 
-def test_a_certificate_that_nobody_vouches_for_is_an_error(
+def test_a_certificate_that_no_one_vouches_for_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context, _ = _certificate(tmp_path)

@@ -183,7 +183,7 @@ def test_overwrites_ask_for_no_trust() -> None:
     assert client.requests == [("put", "lake/t/_delta_log/00000000000000000000.json")]
 
 
-def test_without_the_right_to_delete_the_commit_goes_on_and_what_is_left_is_told(
+def test_without_the_right_to_delete_the_commit_goes_on_and_what_is_left_is_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     client = MemoryClient()

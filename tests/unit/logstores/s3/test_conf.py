@@ -310,7 +310,7 @@ def test_each_scheme_of_s3_has_the_conditional_store(scheme: str) -> None:
     assert not store.is_partial_write_visible(f"{scheme}://lake/t/x")
 
 
-def test_the_single_driver_store_claims_to_exclude_nobody() -> None:
+def test_the_single_driver_store_claims_to_exclude_no_one() -> None:
     assert S3SingleDriverLogStore().capabilities.exclusive_create == Scope.NONE
 
 

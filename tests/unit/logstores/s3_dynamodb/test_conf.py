@@ -82,7 +82,7 @@ def test_a_number_that_is_none_is_refused_under_the_key_that_was_set(
         ("spark.lakelog.s3dynamodb.endpiont", "endpoint"),
     ],
 )
-def test_a_key_that_nobody_reads_is_refused_with_the_nearest(key: str, nearest: str) -> None:
+def test_a_key_that_no_one_reads_is_refused_with_the_nearest(key: str, nearest: str) -> None:
     with pytest.raises(
         LogStoreConfError, match=f"nothing reads the key {key}; did you mean .*{nearest}"
     ):

@@ -199,7 +199,7 @@ def test_a_writer_that_slept_past_the_expiry_of_its_rivals_row_does_no_harm(
 
 
 @pytest.mark.parametrize("at", range(COMMIT.index(f"inserted row {commit_file_name(1)}") + 1))
-def test_a_writer_that_slept_until_cleanup_removed_its_version_does_not_make_it_anew(
+def test_a_writer_that_slept_until_cleanup_removed_its_version_does_not_make_it_again(
     at: int,
 ) -> None:
     world = World()
@@ -259,7 +259,7 @@ def test_the_row_of_a_sleeper_that_died_is_laid_to_rest_and_its_rivals_file_stan
 
 @pytest.mark.parametrize("rival", [True, False])
 @pytest.mark.parametrize("request_", ["head", "create"])
-def test_a_sleeper_whose_file_can_not_be_made_is_told_that_nobody_knows(
+def test_a_sleeper_whose_file_can_not_be_made_is_told_that_no_one_knows(
     rival: bool, request_: str
 ) -> None:
     world = World()
@@ -301,7 +301,7 @@ def test_a_commit_after_one_that_bypassed_the_table_is_refused() -> None:
     assert world.row(2) is None
 
 
-def test_a_bypass_between_row_and_file_is_told_as_unknown_and_stops_all_of_us() -> None:
+def test_a_bypass_between_row_and_file_is_reported_as_unknown_and_stops_all_of_us() -> None:
     world = World()
     Hand(world).write(0, "zero")
     inserted = COMMIT.index(f"inserted row {commit_file_name(1)}")

@@ -31,7 +31,7 @@ def test_a_connection_that_breaks_after_the_request_leaves_its_outcome_open(
     assert caught.value.may_have_landed
 
 
-def test_a_certificate_that_is_not_trusted_is_told_at_once() -> None:
+def test_a_certificate_that_is_not_trusted_is_reported_at_once() -> None:
     refused = sdk.SSLError(endpoint_url="https://ddb.test", error="CERTIFICATE_VERIFY_FAILED")
     with pytest.raises(OSError, match="AWS_CA_BUNDLE"), speaking_dynamodb("PutItem", PLACE):
         raise refused

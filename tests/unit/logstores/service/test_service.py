@@ -204,14 +204,14 @@ def test_what_is_no_text_is_not_written(endpoint: Endpoint, tmp_path: Path) -> N
     assert not (tmp_path / "0.json").exists()
 
 
-def test_a_scheme_nobody_knows_is_refused(store: ServedStore) -> None:
+def test_a_scheme_no_one_knows_is_refused(store: ServedStore) -> None:
     with pytest.raises(LogStoreError, match="no built-in store for the scheme 'gopher'"):
         store.write("gopher://b/t/_delta_log/0.json", ["x"])
     with pytest.raises(LogStoreError, match="no built-in store for the scheme 'gopher'"):
         list(store.list_from("gopher://b/t/_delta_log/0.json"))
 
 
-def test_a_store_that_excludes_nobody_is_refused(tmp_path: Path) -> None:
+def test_a_store_that_excludes_no_one_is_refused(tmp_path: Path) -> None:
     conf = {"spark.delta.logStore.class": f"{__name__}.Careless"}
     path = str(tmp_path / "0.json")
     with LogStoreService(conf, endpoint_file=tmp_path / "one") as service:
@@ -323,7 +323,7 @@ def test_what_a_killed_service_left_is_cleared_away(tmp_path: Path) -> None:
     assert Endpoint.read(file).token == "new"
 
 
-def test_a_file_that_is_no_endpoint_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_no_endpoint_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "bridge"
     file.write_text("version=1\nport=many\n")
     with pytest.raises(ValueError, match="not the endpoint file"):
@@ -357,7 +357,7 @@ def test_failures_have_names() -> None:
     assert failure_of(error) == ("invalid", "which\nthis one")
 
 
-def test_frames_that_are_none_are_told() -> None:
+def test_frames_that_are_none_are_reported() -> None:
     with pytest.raises(ProtocolError, match="within a field"):
         Fields(b"\0\0\0\x09short").text()
     with pytest.raises(ProtocolError, match="UTF-8"):
@@ -374,7 +374,7 @@ def test_the_jar_comes_with_the_package_and_has_the_class() -> None:
         assert BRIDGE_CLASS.replace(".", "/") + ".class" in jar.namelist()
 
 
-def test_strangers_who_say_nothing_lock_nobody_out(
+def test_strangers_who_say_nothing_lock_no_one_out(
     service: LogStoreService, endpoint: Endpoint, tmp_path: Path
 ) -> None:
     """Many more than there may be clients, each with a part of a greeting."""

@@ -99,7 +99,7 @@ def test_a_run_over_what_is_available_stops_there(tmp_path: Path) -> None:
     assert _copy(reader, reader.initialOffset(), ReadMaxFiles(9))[0] == [[1]]
 
 
-def test_the_limit_that_spark_is_told(tmp_path: Path) -> None:
+def test_the_limit_that_spark_gets(tmp_path: Path) -> None:
     _append(tmp_path, 1)
     assert _reader(tmp_path).getDefaultReadLimit() == ReadMaxFiles(1000)
     assert _reader(tmp_path, max_files=7, max_bytes=1).getDefaultReadLimit() == ReadMaxFiles(7)

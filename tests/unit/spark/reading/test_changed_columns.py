@@ -184,7 +184,7 @@ def made(uri: str, mode: str, *, vectors: bool, partitioned: bool) -> DeltaLog:
         (add, "none"),
     ],
 )
-def test_rows_that_a_restore_takes_are_told_as_they_were(tmp_path: Path, change, mode) -> None:
+def test_rows_that_a_restore_takes_are_reported_as_they_were(tmp_path: Path, change, mode) -> None:
     for both in (False, True):
         log = made(str(tmp_path / str(both)), mode, vectors=both, partitioned=both)
         change(log)
@@ -204,7 +204,7 @@ def test_rows_that_a_restore_takes_are_told_as_they_were(tmp_path: Path, change,
         check_feed(log, before, {"v": "w"} if change is rename else {})
 
 
-def test_a_column_that_comes_back_is_told_as_the_files_still_have_it(tmp_path: Path) -> None:
+def test_a_column_that_comes_back_is_reported_as_the_files_still_have_it(tmp_path: Path) -> None:
     log = made(str(tmp_path / "t"), "name", vectors=False, partitioned=False)
     write_arrow(log, [row(3)], schema=KINDS, mode="append")
     drop_columns(log, "v")
@@ -246,7 +246,7 @@ NEW: dict[str, tuple[pa.Schema, list[Row], list[str]]] = {
 
 @pytest.mark.parametrize("by", [None, "p"])
 @pytest.mark.parametrize("new", NEW)
-def test_rows_that_an_overwrite_takes_are_told_by_its_columns(tmp_path: Path, new, by) -> None:
+def test_rows_that_an_overwrite_takes_are_reported_by_its_columns(tmp_path: Path, new, by) -> None:
     schema, rows, partition_by = NEW[new]
     log = made(str(tmp_path / "t"), "none", vectors=True, partitioned=by is not None)
     delete_rows(log, "id = 2")

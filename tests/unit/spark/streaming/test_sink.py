@@ -65,7 +65,7 @@ def test_a_batch_is_fetched_only_after_a_small_one(
     assert not seen[-1].fetched
 
 
-def test_a_checkpoint_of_another_table_is_told(
+def test_a_checkpoint_of_another_table_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "save_batch", lambda *_: [])

@@ -55,7 +55,7 @@ def _found(log: DeltaLog) -> list[str]:
     return columns_without_dictionary(log, LocalFileSystem(), root)
 
 
-def test_a_column_whose_dictionary_overflowed_is_told(tmp_path: Path) -> None:
+def test_a_column_whose_dictionary_overflowed_is_reported(tmp_path: Path) -> None:
     log = _table(tmp_path)
     _add(log, "a.parquet", 1, dictionary_pagesize_limit=10_000)
     encodings = pq.read_metadata(tmp_path / "a.parquet").row_group(0).column(0).encodings

@@ -176,7 +176,7 @@ def test_batches_one_by_one_are_a_stream(kind: str, limit: int) -> None:
     ],
     ids=["nothing", "numbers", "another schema"],
 )
-def test_what_a_generator_must_not_give_is_told(
+def test_what_a_generator_must_not_give_is_reported(
     tmp_path: Path, given: list[Any], said: str
 ) -> None:
     uri = str(tmp_path / "t")
