@@ -130,10 +130,10 @@ class DeltaLog(TableLog):
     if not TYPE_CHECKING:  # a type checker would take any name for one that is there
 
         def __getattr__(self, name: str) -> NoReturn:
-            from lakelog.core.names_elsewhere import SNAPSHOT, refuse_name
+            from lakelog.core.names_elsewhere import LOG, SNAPSHOT, refuse_name
 
-            instead = SNAPSHOT.get(name)
-            refuse_name("a DeltaLog", name, instead and instead.replace("snap", "log.snap", 1))
+            instead = SNAPSHOT.get(name, "").replace("snap", "log.snap", 1) or LOG.get(name)
+            refuse_name("a DeltaLog", name, instead)
 
 
 def require_feature(log: DeltaLog, name: str) -> int:

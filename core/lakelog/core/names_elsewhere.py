@@ -17,6 +17,7 @@ MODULE = {
     "Schema": "StructType, from lakelog.core.schema",
     "Table": "DeltaLog.for_table(uri), or scan(uri) for rows",
     "Transaction": "DeltaLog.for_table(uri).start_transaction()",
+    "convert_to_deltalake": "convert_to_delta(uri)",
     "delete": 'delete_rows(uri, where="…")',
     "read": "read_arrow(uri), or scan(uri)",
     "read_delta": "read_arrow(uri), or scan(uri).to_polars()",
@@ -34,10 +35,31 @@ MODULE = {
 }
 """Of `lakelog.core`."""
 
+LOG = {
+    "create_checkpoint": "log.checkpoint()",
+    "delete": 'delete_rows(log, "…")',
+    "files": "log.snapshot.files()",
+    "load_as_version": "log.snapshot_at(version)",
+    "load_cdf": "table_changes(log, starting_version)",
+    "merge": 'merge(log, rows, "target.id = source.id")',
+    "metadata": "log.snapshot.metadata",
+    "optimize": "optimize(log)",
+    "protocol": "log.snapshot.protocol",
+    "repair": "repair(log)",
+    "restore": "restore(log, version)",
+    "schema": "log.snapshot.schema",
+    "vacuum": "vacuum(log)",
+    "version": "log.snapshot.version",
+}
+"""Of a `DeltaLog`, which others' tables have as methods; functions are those of `lakelog.core`."""
+
 SNAPSHOT = {
+    "count": "snapshot.scan().count()",
+    "file_uris": "snapshot.files()",
     "get_add_actions": "snapshot.file_table",
     "head": "snapshot.scan().head()",
     "history": "DeltaLog.for_table(uri).history()",
+    "limit": "snapshot.scan().limit(5)",
     "to_duckdb": "snapshot.scan().to_duckdb()",
     "to_pandas": "snapshot.scan().to_pandas()",
     "to_polars": "snapshot.scan().to_polars()",

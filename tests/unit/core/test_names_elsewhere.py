@@ -9,7 +9,7 @@ import pytest
 
 from lakelog import core
 from lakelog.core import DeltaLog, scan, schema, write_arrow
-from lakelog.core.names_elsewhere import MODULE, SNAPSHOT
+from lakelog.core.names_elsewhere import LOG, MODULE, SNAPSHOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,6 +45,17 @@ def test_what_is_said_of_a_snapshot_works(log: DeltaLog, name: str) -> None:
             "DeltaLog": DeltaLog,
         }
         assert eval(line, given) is not None
+
+
+@pytest.mark.parametrize("name", LOG)
+def test_what_is_said_of_a_log_works(log: DeltaLog, name: str) -> None:
+    with pytest.raises(AttributeError, match=f"^a DeltaLog has no attribute '{name}'. Write ") as e:
+        getattr(log, name)
+    line = str(e.value).partition(". Write ")[2]
+    if line.startswith("log."):
+        eval(line, {"log": log, "version": 0})
+    else:
+        assert line.partition("(")[0] in core.__all__
 
 
 def test_other_names_are_only_not_there(log: DeltaLog) -> None:
