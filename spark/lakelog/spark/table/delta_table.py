@@ -50,6 +50,7 @@ from lakelog.spark.table.older_versions import OlderVersions
 from lakelog.spark.table.optimization import Optimization
 from lakelog.spark.table.table_builder import DeltaTableBuilder, builder
 from lakelog.spark.table.table_vacuum import Vacuum
+from lakelog.spark.types.spark_types import struct_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,21 +63,14 @@ if TYPE_CHECKING:
 _TEXTS = MapType(StringType(), StringType())
 
 
-def _struct(**types: DataType) -> StructType:
-    made = StructType()
-    for name, each in types.items():
-        made.add(name, each)
-    return made
-
-
-_HISTORY = _struct(
+_HISTORY = struct_of(
     version=LongType(),
     timestamp=TimestampType(),
     userId=StringType(),
     userName=StringType(),
     operation=StringType(),
     operationParameters=_TEXTS,
-    job=_struct(
+    job=struct_of(
         jobId=StringType(),
         jobName=StringType(),
         jobRunId=StringType(),
@@ -84,7 +78,7 @@ _HISTORY = _struct(
         jobOwnerId=StringType(),
         triggerType=StringType(),
     ),
-    notebook=_struct(notebookId=StringType()),
+    notebook=struct_of(notebookId=StringType()),
     clusterId=StringType(),
     readVersion=LongType(),
     isolationLevel=StringType(),
@@ -95,7 +89,7 @@ _HISTORY = _struct(
 )
 """The columns of delta-spark's `DESCRIBE HISTORY`."""
 
-_DETAIL = _struct(
+_DETAIL = struct_of(
     format=StringType(),
     id=StringType(),
     name=StringType(),

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import (
     BooleanType,
-    DataType,
     DoubleType,
     LongType,
     StringType,
@@ -16,6 +15,7 @@ from pyspark.sql.types import (
 from lakelog.core import optimize
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.session.argument_checks import check_text, checked_names
+from lakelog.spark.types.spark_types import struct_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,28 +25,21 @@ if TYPE_CHECKING:
 
 
 def _longs(names: str) -> StructType:
-    return _struct(**dict.fromkeys(names.split(), LongType()))
+    return struct_of(**dict.fromkeys(names.split(), LongType()))
 
 
-def _struct(**types: DataType) -> StructType:
-    made = StructType()
-    for name, each in types.items():
-        made.add(name, each)
-    return made
-
-
-_SIZES = _struct(
+_SIZES = struct_of(
     min=LongType(), max=LongType(), avg=DoubleType(), totalFiles=LongType(), totalSize=LongType()
 )
 _CUBE_FILES = _longs("num size")
 _CLUSTER_FILES = _longs("numFiles size")
-_METRICS = _struct(
+_METRICS = struct_of(
     numFilesAdded=LongType(),
     numFilesRemoved=LongType(),
     filesAdded=_SIZES,
     filesRemoved=_SIZES,
     partitionsOptimized=LongType(),
-    zOrderStats=_struct(
+    zOrderStats=struct_of(
         strategyName=StringType(),
         inputCubeFiles=_CUBE_FILES,
         inputOtherFiles=_CUBE_FILES,
@@ -55,7 +48,7 @@ _METRICS = _struct(
         numOutputCubes=LongType(),
         mergedNumCubes=LongType(),
     ),
-    clusteringStats=_struct(
+    clusteringStats=struct_of(
         inputZCubeFiles=_CLUSTER_FILES,
         inputOtherFiles=_CLUSTER_FILES,
         inputNumZCubes=LongType(),
@@ -81,7 +74,7 @@ _METRICS = _struct(
     numTableColumns=LongType(),
     numTableColumnsWithStats=LongType(),
 )
-_ANSWER = _struct(path=StringType(), metrics=_METRICS)
+_ANSWER = struct_of(path=StringType(), metrics=_METRICS)
 """The columns of delta-spark's answer."""
 
 

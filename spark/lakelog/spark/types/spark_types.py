@@ -27,6 +27,16 @@ _FOREIGN = ("__", "delta.", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
 """Metadata of the table or the plan that the rows come from."""
 
 
+def struct_of(**types: spark_types.DataType) -> spark_types.StructType:
+    """A struct of Spark's, by the types of its fields."""
+    from pyspark.sql.types import StructType as SparkStruct
+
+    made = SparkStruct()
+    for name, each in types.items():
+        made.add(name, each)
+    return made
+
+
 def to_delta_schema(schema: spark_types.StructType) -> StructType:
     """The schema that a table gets from a DataFrame of this schema.
 
