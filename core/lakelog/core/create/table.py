@@ -124,6 +124,7 @@ def create_table(
         user_metadata=user_metadata,
         name=_OPERATIONS[mode],
     )
+    # Read as a whole: rows that another writer adds to the old table would stay in the new one.
     removed = [] if txn.snapshot is None else txn.filter_files()
     if removed:
         txn.changes.assert_removable()

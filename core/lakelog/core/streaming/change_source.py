@@ -107,6 +107,8 @@ class ChangeSource(TableStream):
             # A removed file may be without one.
             "size": [each.size or 0 for each in counted],
         }
+        # Both images of an updated row, or a file's remove and its add with another vector, mean
+        # something together only.
         whole = bool(commit.changes) or any(
             each.deletion_vector is not None for each in commit.files
         )

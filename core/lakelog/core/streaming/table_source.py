@@ -54,6 +54,8 @@ class StreamSource(TableStream):
         if commit.removes:
             if options.skip_change_commits:
                 return Pending(())
+            # With files that come as well, rows that stayed are in them again: `ignoreDeletes` does
+            # not allow that.
             if not options.ignore_changes and (commit.adds or not options.ignore_deletes):
                 raise _changed(commit, self._log.table)
         return Pending(tuple(commit.adds))
@@ -62,6 +64,7 @@ class StreamSource(TableStream):
         return read_change_commit(self._log.store, path, version, 0, as_written=True)
 
     def _wanted(self, files: pa.Table) -> pa.Table:
+        # Only now: offsets count all files of a version, whatever the query leaves out.
         pattern = self._options.exclude
         if pattern is None:
             return files

@@ -78,6 +78,7 @@ def find_candidates(search: Search, progress: Callable[[int], None]) -> Candidat
         drop_linked(tree, root)
     progress(tree.seen)
     newest = max((version for version, _ in kept.outside), default=done)
+    # After the listing: what it saw may have been committed while it ran.
     kept.settle()
     old = [each for each in tree.files if each.modified < cutoff]
     names = kept.may_go([each.path for each in old])
