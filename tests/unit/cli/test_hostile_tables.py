@@ -105,6 +105,7 @@ ARGUMENTS: dict[str, list[list[str]]] = {
     "convert": [["{uri}"]],
     "merge": [["{uri}", "{rows}", "--on", "target.id = source.id"]],
     "repair": [["{uri}", "--dry-run"]],
+    "report": [["{uri}", "-o", "{new}"], ["{uri}", "--json"]],
     "write": [["{uri}", "{rows}"], ["{uri}", "{rows}", "--mode", "append"]],
     "checkpoint": [["{uri}"], ["{uri}", "--dry-run"]],
     "conflicts": [["{events}"]],

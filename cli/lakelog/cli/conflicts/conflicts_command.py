@@ -24,7 +24,7 @@ from lakelog.cli.table_options import (
 from lakelog.core.errors import DeltaAnalysisError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from lakelog.cli.conflicts.encounters import Encounter, Encounters, JobSums, Pair
     from lakelog.cli.conflicts.event_files import Reading
@@ -64,22 +64,12 @@ def command(
 
     Exits with 1 if commits were lost; then it says which jobs to separate, and how.
     """
-    from lakelog.cli.conflicts.encounters import encounters_of
-    from lakelog.cli.conflicts.event_files import read_events
-    from lakelog.cli.conflicts.separations import separations
-
     from_ms = None if since is None else _since(since)
     with progress() as tell:
-        reading = read_events(events, conf, tell)
-        _refuse_other_logs(reading)
-        tell("comparing")
-        chosen = _chosen(reading.events, only, from_ms)
-        left_out = len(chosen) < len(reading.events)
-        found = encounters_of(chosen, reading.events if left_out else ())
-        advice = separations(found)
-    scrubber = Scrubber(conf)
-    document = _document(reading, chosen, found, advice, None if everything else limit)
-    document = scrubber.data(document)
+        document = conflicts_document(
+            events, conf, only, from_ms, None if everything else limit, tell
+        )
+    document = Scrubber(conf).data(document)
     if as_json:
         print_json(document)
     else:
@@ -88,6 +78,40 @@ def command(
         job["given_up"] or job["unfinished"] for job in document["jobs"]
     ):
         sys.exit(EXIT_FINDING)
+
+
+def conflicts_document(
+    events: Sequence[str],
+    conf: Mapping[str, str],
+    only: str | None,
+    from_ms: int | None,
+    limit: int | None,
+    tell: Callable[[str], None],
+) -> dict[str, Any]:
+    """What the events of jobs say about lost commits, as JSON values. Not scrubbed.
+
+    Args:
+        events: files, folders or globs.
+        conf: of the storages that they are on.
+        only: a table's URI, or the end of it; all tables if None.
+        from_ms: milliseconds since the epoch from where on; from the first if None.
+        limit: how many lost commits are listed; None for all.
+        tell: called with what is being done.
+
+    Raises:
+        DeltaAnalysisError: nothing in the files is an event, or none is about the table.
+    """
+    from lakelog.cli.conflicts.encounters import encounters_of
+    from lakelog.cli.conflicts.event_files import read_events
+    from lakelog.cli.conflicts.separations import separations
+
+    reading = read_events(events, conf, tell)
+    _refuse_other_logs(reading)
+    tell("comparing")
+    chosen = _chosen(reading.events, only, from_ms)
+    left_out = len(chosen) < len(reading.events)
+    found = encounters_of(chosen, reading.events if left_out else ())
+    return _document(reading, chosen, found, separations(found), limit)
 
 
 def _since(text: str) -> int:

@@ -9,7 +9,14 @@ import click
 from lakelog.cli.output import facts, heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.table_options import bytes_text, count_text, one_line, open_log, version_options
+from lakelog.cli.table_options import (
+    bytes_text,
+    count_text,
+    looked_at,
+    one_line,
+    open_log,
+    version_options,
+)
 
 _COLOURS = {"refused": "red", "yes": "green"}
 
@@ -35,7 +42,9 @@ def command(
 
     scrubber = Scrubber(conf)
     with progress() as tell:
-        found = scrubber.data(description(open_log(uri, conf), version, timestamp, tell))
+        log = open_log(uri, conf)
+        tell("reading the log")
+        found = scrubber.data(description(log, looked_at(log, version, timestamp), tell))
     if as_json:
         print_json(found)
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.cli.files.live_numbers import row_counts, total
-from lakelog.cli.table_options import looked_at, time_text
+from lakelog.cli.table_options import time_text
 from lakelog.core import DeltaConf
 from lakelog.core.engine.commit import (
     FEATURES,
@@ -40,23 +40,17 @@ REFUSED: Final = "refused"
 NOT_NEEDED: Final = "not needed"
 
 
-def description(
-    log: DeltaLog, version: int | None, timestamp: str | None, tell: Callable[[str], None]
-) -> dict[str, Any]:
+def description(log: DeltaLog, snapshot: Snapshot, tell: Callable[[str], None]) -> dict[str, Any]:
     """Describe a version of a table.
 
     Args:
         log: the table.
-        version: which version; the newest if None.
-        timestamp: or the newest version at or before a time.
+        snapshot: its version.
         tell: called with what is being done.
 
     Raises:
-        click.UsageError: version and time are both given.
-        DeltaError: there is no such table or version, or its log is damaged.
+        DeltaError: its log is damaged.
     """
-    tell("reading the log")
-    snapshot = looked_at(log, version, timestamp)
     state, metadata = snapshot.state, snapshot.metadata
     tell("reading the list of files")
     rows, unknown = total(row_counts(snapshot.file_table))

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from lakelog.core.log.checkpoint_parts import Part, PartReader, cast
     from lakelog.core.log.checkpoint_reader import CheckpointReader
     from lakelog.core.log.commit_file import Commit, parse_commit
+    from lakelog.core.log.commit_history import commit_times
     from lakelog.core.log.file_names import log_path
     from lakelog.core.log.last_checkpoint import read_last_checkpoint
-    from lakelog.core.log.segment import CheckpointFiles, find_segment, list_log
+    from lakelog.core.log.segment import CheckpointFiles, Listing, find_segment, list_log
     from lakelog.core.maintain.repair.log_defects import LogDefects, find_newest
     from lakelog.core.state.file_selection import FileSelection
-    from lakelog.core.state.replay import State, load_state
+    from lakelog.core.state.replay import State, load_state, read_commits
     from lakelog.core.state.replayer import Kind, Replayer, ReplayJob
     from lakelog.core.stats.bounds import read_stats
 else:
@@ -46,12 +47,13 @@ else:
             "log.checkpoint_reader": "CheckpointReader",
             "log.checkpoint_parts": "Part PartReader cast",
             "log.commit_file": "Commit parse_commit",
+            "log.commit_history": "commit_times",
             "log.last_checkpoint": "read_last_checkpoint",
             "log.file_names": "log_path",
-            "log.segment": "CheckpointFiles find_segment list_log",
+            "log.segment": "CheckpointFiles Listing find_segment list_log",
             "maintain.repair.log_defects": "LogDefects find_newest",
             "state.file_selection": "FileSelection",
-            "state.replay": "State load_state",
+            "state.replay": "State load_state read_commits",
             "state.replayer": "Kind ReplayJob Replayer",
             "stats.bounds": "read_stats",
         },

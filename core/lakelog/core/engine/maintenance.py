@@ -1,7 +1,7 @@
 """Maintenance: OPTIMIZE's work where an engine does it, and manifests for others.
 
 `lakelog.core` runs the commands (`optimize`, `vacuum`, `repair`). A `BinTask` is the share of an
-OPTIMIZE that can be pickled, and run anywhere.
+OPTIMIZE that can be pickled, and run anywhere; `OptimizeSettings` says which sizes it goes by.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from lakelog.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from lakelog.core.checkpoints.symlink_manifest import generate_symlink_manifest
     from lakelog.core.maintain.optimize.rewrite_tasks import BinTask
+    from lakelog.core.maintain.optimize.run_settings import OptimizeSettings
     from lakelog.core.maintain.optimize.running import GivenOptimizeProgress
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "checkpoints.symlink_manifest": "generate_symlink_manifest",
+            "maintain.optimize.run_settings": "OptimizeSettings",
             "maintain.optimize.running": "GivenOptimizeProgress",
             "maintain.optimize.rewrite_tasks": "BinTask",
         },

@@ -1,0 +1,1 @@
+"""`lakelog report`: a table as one HTML page."""
