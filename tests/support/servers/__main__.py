@@ -19,6 +19,7 @@ _MODULES = (
     "servers.bridge_jvm",
     "delta_spark",
     "sail",
+    "browser",
     "spark_java",
     "delta_spark_s3",
     "delta_spark_azure",
