@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _MADE = ("source", "events", "logs", "flights")
+_REPORT = "flights-report.html"
 _SECRETS = ("secret", "password", "token", ".key", "sas", "credential")
 _DEFAULT_CONF = {"spark.delta.logStore.file.impl": "lakelog.logstores.LocalLogStore"}
 
@@ -147,6 +148,7 @@ def _beside(console: Console, settings: Settings, commits: int) -> int:
 def _clear(settings: Settings) -> None:
     for name in _MADE:
         shutil.rmtree(Path(settings.folder, name), ignore_errors=True)
+    Path(settings.folder, _REPORT).unlink(missing_ok=True)
     for each in (settings.source, settings.events, settings.logs):
         each.mkdir()
 
@@ -259,12 +261,36 @@ def _conclude(console: Console, settings: Settings, display: Any, result: dict[s
         f"{result['columns']} columns, version {version}, for {eyes}",
         highlight=False,
     )
+    page = _write_report(settings)
+    if page is not None:
+        console.print(
+            f"A report of the table, for a browser: {page}", highlight=False, soft_wrap=True
+        )
     console.print(
         f"[dim]{display.seconds:.0f} s in all. The table stays in {settings.table}[/]\n",
         highlight=False,
         soft_wrap=True,
     )
     return 0
+
+
+def _write_report(settings: Settings) -> Path | None:
+    """The page that `lakelog report` makes; `None` where the command line is not installed."""
+    command = Path(sys.executable).with_name("lakelog")
+    if not command.exists():
+        return None
+    page = Path(settings.folder, _REPORT)
+    # Not `--conf`: other users can see command lines, and the conf may hold keys.
+    conf = Path(settings.folder, "report.conf")
+    conf.touch(0o600)
+    try:
+        conf.write_text("".join(f"{key} {value}\n" for key, value in settings.conf.items()))
+        argv = [str(command), "report", settings.table, "-o", str(page), "--conf-file", str(conf)]
+        argv += ["--events", str(settings.events)]
+        done = subprocess.run(argv, stdout=subprocess.DEVNULL, check=False)
+    finally:
+        conf.unlink()
+    return None if done.returncode else page
 
 
 def _version_of(package: str) -> str:

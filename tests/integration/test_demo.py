@@ -48,6 +48,10 @@ def test_demo_classic_only_replaces_the_last_run_and_ends_with_an_exact_match(
     assert "spark.delta.logStore.file.impl=lakelog.logstores.LocalLogStore" in done.stdout
     assert "corrector: month 2 as it should be" in done.stdout
     assert not (tmp_path / "flights" / "left-over").exists()
+    page = tmp_path / "flights-report.html"
+    assert str(page) in done.stdout.replace("\n", "")
+    assert "1,000" in page.read_text("utf-8")
+    assert not (tmp_path / "report.conf").exists()
     assert processes_of(tmp_path) == []
 
 

@@ -229,14 +229,14 @@ def _changes(events: pa.Table) -> dict[int, tuple[int, int, int | None]]:
     left_size, left_rows = pc.coalesce(old_size, sizes), pc.coalesce(old_rows, rows)
 
     def change(new: Any, old: Any, left: Any) -> Any:
-        added = pc.subtract(new, pc.if_else(was_there, old, zero))
-        return pc.if_else(adds, added, pc.if_else(leaves, pc.negate(left), zero))
+        added = pc.subtract_checked(new, pc.if_else(was_there, old, zero))
+        return pc.if_else(adds, added, pc.if_else(leaves, pc.negate_checked(left), zero))
 
     one = pa.scalar(1, pa.int64())
     files = pc.if_else(
         adds,
         pc.if_else(was_there, zero, one),
-        pc.if_else(leaves, pc.negate(one), zero),
+        pc.if_else(leaves, pc.negate_checked(one), zero),
     )
     grown = change(rows, old_rows, left_rows)
     summed = (
