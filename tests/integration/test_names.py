@@ -118,6 +118,16 @@ def test_another_session_uses_and_drops_what_it_did_not_make(
     assert not (tmp_path / "db" / "t").exists()
 
 
+def test_a_session_that_was_not_enabled_itself_drops_a_table(
+    named: SparkSession, classic_spark: SparkSession, tmp_path: Path
+) -> None:
+    rows(named).write.format("delta").saveAsTable("t")
+    # `enable` holds for it, too, but only the session that was given knows the format.
+    classic_spark.newSession().sql("DROP TABLE IF EXISTS names_db.t")
+    assert find(named, "t") is None
+    assert not (tmp_path / "db" / "t").exists()
+
+
 @pytest.mark.connect
 def test_insert_into_goes_by_position(named: SparkSession) -> None:
     rows(named).write.format("delta").saveAsTable("t")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import weakref
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import DataSource
@@ -13,9 +14,13 @@ from lakelog.spark.names.plain import plain_sql
 from lakelog.spark.session.sources import register_source
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+_UNKNOWN = re.compile(r"DATA_SOURCE_NOT_FOUND\b.*\bdelta\b", re.IGNORECASE)
 
 _accepted: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 _reading: weakref.WeakSet[SparkSession] = weakref.WeakSet()
@@ -102,15 +107,27 @@ def run_using_delta(spark: SparkSession, text: str) -> None:
     Raises:
         PySparkException: what Spark raises.
     """
+    using_delta(spark, lambda: plain_sql(spark, text))
+
+
+def using_delta(spark: SparkSession, run: Callable[[], T]) -> T:
+    """Do what may be about a table of the format, in a session that may not know it.
+
+    Args:
+        spark: the session.
+        run: done once more if Spark says that it doesn't know the format, which it says before it
+            has changed anything.
+
+    Raises:
+        PySparkException: what Spark raises.
+    """
     # Tried before the format is registered: a session with delta-spark's jar keeps that one's.
     try:
-        plain_sql(spark, text)
+        return run()
     except Exception as exc:
         # Classic sessions pass the JVM's error on as it is, Connect's make their own of it.
-        if "DATA_SOURCE_NOT_FOUND" not in str(exc):
+        if _UNKNOWN.search(str(exc)) is None:
             raise
-    else:
-        return
     _accepted.discard(spark)
     accept_delta(spark)
-    plain_sql(spark, text)
+    return run()

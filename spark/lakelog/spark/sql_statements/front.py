@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException, ParseException
 from lakelog.spark.names.identifiers import parse
 from lakelog.spark.names.lookup import forget
 from lakelog.spark.names.plain import plain_method
+from lakelog.spark.names.provider import using_delta
 from lakelog.spark.sql_statements.commands.dispatch import command_of
 from lakelog.spark.sql_statements.commands.insert import check_insert
 from lakelog.spark.sql_statements.forms.execute_immediate import read_immediate
@@ -103,7 +104,8 @@ def run_statement(
     text = statement.text
     if not may_be_ours(text) or _are_plain_values(spark, text):
         return plain(text, args, **kwargs)
-    return _run(spark, plain, statement, args, kwargs, lambda: plain(text, args, **kwargs))
+    otherwise = partial(using_delta, spark, partial(plain, text, args, **kwargs))
+    return _run(spark, plain, statement, args, kwargs, otherwise)
 
 
 def _are_plain_values(spark: SparkSession, text: str) -> bool:
