@@ -2,6 +2,9 @@
 # need. The virtual environment is made once; a stamp file per dependency group says so.
 
 SHELL := /bin/bash
+# With it each of the hundreds of programs that tests start would compile all that it imports, and
+# each process of pytest would rewrite the asserts of all tests.
+unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
