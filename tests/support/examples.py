@@ -9,8 +9,14 @@ from __future__ import annotations
 
 import datetime
 import os
+import random
+from typing import TYPE_CHECKING, TypeVar
 
-__all__ = ["SEED", "SEED_OF_THE_DAY", "examples", "seeds"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_T = TypeVar("_T")
+__all__ = ["SEED", "SEED_OF_THE_DAY", "examples", "of_the_day", "seeds"]
 
 SEED = int(os.environ.get("LAKELOG_SEED", "0"))
 _TODAY = datetime.datetime.now(datetime.UTC).date().toordinal()
@@ -24,6 +30,19 @@ _TIMES = int(os.environ.get("LAKELOG_EXAMPLES", "1"))
 def examples(count: int) -> int:
     """So many in `make test`; `LAKELOG_EXAMPLES` times as many in `make soak`."""
     return count * _TIMES
+
+
+def of_the_day(cases: Sequence[_T], count: int = 1, *, about: str = "") -> list[_T]:
+    """So many of the cases, others each day; all of them with a seed, as in `make soak`.
+
+    Args:
+        cases: what may be drawn.
+        count: how many.
+        about: what they are cases of, so that it is drawn for itself.
+    """
+    if SEED or count >= len(cases):
+        return list(cases)
+    return random.Random(f"{SEED_OF_THE_DAY} {about}").sample(cases, count)
 
 
 def seeds(count: int) -> range:
