@@ -6,7 +6,8 @@ there, what left `commit` said the truth about the commit, and a change that is 
 left no file behind.
 
 Every line is tried with at least one of the exceptions; the lines that decide about files and
-versions in every command, and so with all of them.
+versions with all of them, in as many of the commands that come there, drawn by the day. In
+`make soak` these lines are tried in every command.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.core.transaction.committer import Committer
 from lakelog.core.transaction.optimistic import OptimisticTransaction
+from support.examples import of_the_day
 from support.interrupted_runs import ERRORS, Command, Stage, complaint, lines_of, on_stage
 from support.line_injector import Line, LineInjector
 
@@ -109,18 +111,20 @@ def plan(stages: dict[str, Stage]) -> dict[str, list[tuple[Line, type[BaseExcept
             commands.setdefault(line, []).append(name)
     planned: dict[str, list[tuple[Line, type[BaseException]]]] = {name: [] for name in lines}
     for at, (line, names) in enumerate(commands.items()):
-        decides = line.module in DECIDING
-        for turn, name in enumerate(names):
-            if decides or turn == at % len(names):
-                planned[name].append((line, ERRORS[(at + turn) % len(ERRORS)]))
-        if decides:
-            # With every exception, however few of the commands come here.
-            for turn in range(len(names), len(ERRORS)):
-                error = ERRORS[(at + turn) % len(ERRORS)]
-                planned[names[turn % len(names)]].append((line, error))
+        if line.module in DECIDING:
+            # With every exception, however few of the commands come here. An append, which the
+            # mutants are played with, is always one of them.
+            these = [*names[:1], *of_the_day(names[1:], len(ERRORS) - 1, about=str(line))]
+            turns = range(max(len(these), len(ERRORS)))
+        else:
+            these, turns = names, range(at % len(names), at % len(names) + 1)
+        for turn in turns:
+            error = ERRORS[(at + turn) % len(ERRORS)]
+            planned[these[turn % len(these)]].append((line, error))
     return planned
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_version_names_a_missing_file_and_nothing_is_deleted_in_doubt(
     name: str,
