@@ -110,6 +110,7 @@ def unnamed(path: str) -> set[str]:
     return {p.name for p in files if p.suffix == ".parquet" and p.name not in said}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("name", "vectors", "way"),
     [("delete", "false", "many"), ("update", "true", "few"), ("merge", "false", "few")],
@@ -133,7 +134,7 @@ def test_a_command_that_fails_anywhere_loses_nothing(
     stage.prepare(ROWS)
     lines = lines_of(stage)
     assert len(lines) > 100
-    drawn = random.Random(SEED).sample(lines, min(len(lines), examples(6)))
+    drawn = random.Random(SEED).sample(lines, min(len(lines), examples(4)))
     wrong = []
     with on_stage(stage):
         for at, line in enumerate(drawn):

@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark import DeltaTable, sql, write_to
+from support.examples import of_the_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +93,8 @@ REFUSED: dict[str, Made] = {
 }
 """What neither a condition nor a value may be."""
 
-OUTCOMES = [f"c{i}" for i in range(len(TAKEN))]
+DRAWN = dict(of_the_day([*TAKEN.items()], len(TAKEN) // 2, about="taken"))
+OUTCOMES = [f"c{i}" for i in range(len(DRAWN))]
 
 
 @pytest.fixture
@@ -132,16 +134,17 @@ def _all_known(given: list[str | Column]) -> Column:
     return reduce(and_, (each.isNotNull() for each in _as_columns(given)))
 
 
+@pytest.mark.soak
 def test_what_only_looks_like_something_else_is_taken(spark: SparkSession, path: str) -> None:
     table = DeltaTable.forPath(spark, path)
-    plain = _made(spark, TAKEN, "")
+    plain = _made(spark, DRAWN, "")
     expected = _rows(table.toDF(), _as_columns(plain))
 
     table.update(_all_known(plain), dict(zip(OUTCOMES, plain, strict=True)))
     assert _outcomes(table) == expected
 
     table.update(set=dict.fromkeys(OUTCOMES, "null"))
-    of_target, of_source = _made(spark, TAKEN, "t."), _made(spark, TAKEN, "o.")
+    of_target, of_source = _made(spark, DRAWN, "t."), _made(spark, DRAWN, "o.")
     new = dict(zip(OUTCOMES, of_target, strict=True))
     source = (
         table.toDF().where("id < 3").withColumn("id", sf.when(sf.col("id") == 2, 12).otherwise(1))
@@ -197,6 +200,7 @@ def _commands(
     return conditions, values
 
 
+@pytest.mark.soak
 @pytest.mark.connect(name=("a sum", "a window in SQL", "a generator", "IN of a DataFrame"))
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_no_expression_may_be_is_refused(spark: SparkSession, path: str, name: str) -> None:
@@ -205,7 +209,10 @@ def test_what_no_expression_may_be_is_refused(spark: SparkSession, path: str, na
     if name == "a star":
         del values["not matched"]  # the source's own columns
     taken = []
-    for place, run in [*conditions.items(), *values.items()]:
+    for place, run in (
+        *of_the_day([*conditions.items()], 2, about=name),
+        *of_the_day([*values.items()], 2, about=name),
+    ):
         try:
             run()
         except (AnalysisException, DeltaAnalysisError):
@@ -227,12 +234,13 @@ class _KeptRecords(logging.Handler):
         self.records.append(record)
 
 
+@pytest.mark.soak
 def test_a_query_for_one_value_is_a_value_and_in_no_condition(
     spark: SparkSession, path: str
 ) -> None:
     table = DeltaTable.forPath(spark, path)
     for name, made in ONE_VALUE.items():
-        for place, run in _commands(spark, table, made)[0].items():
+        for place, run in of_the_day([*_commands(spark, table, made)[0].items()], 2, about=name):
             with pytest.raises(DeltaAnalysisError, match="DELTA_UNSUPPORTED_SUBQUERY"):
                 run()
             assert DeltaLog.for_table(path).update().version == 0, (name, place)

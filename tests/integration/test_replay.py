@@ -102,7 +102,7 @@ def rows(table: Any) -> list[Any]:
 
 
 @settings(
-    max_examples=examples(8),
+    max_examples=examples(5),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
