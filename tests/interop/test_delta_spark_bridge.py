@@ -7,6 +7,7 @@ On a local disk delta-spark alone replaces commits that another process makes at
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -28,6 +29,7 @@ from support.delta_spark import PeerUnavailableError, cache_folder, exclusively,
 from support.delta_spark_azure import abfs_conf, abfs_jars, abfs_root
 from support.delta_spark_peer import DeltaSparkError, DeltaSparkPeer
 from support.delta_spark_s3 import compiled, s3a_jars
+from support.examples import SEED
 from support.samples import ids
 
 pytestmark = [
@@ -38,7 +40,7 @@ pytestmark = [
 SCHEMA = "id long, writer string"
 IN_TASKS = "StoreInTasks"
 JVMS, WRITERS = 2, 6
-COMMITS = 25
+COMMITS = int(os.environ.get("LAKELOG_TEST_BRIDGE_COMMITS") or (25 if SEED else 8))
 """Of each JVM, which takes a second of CPU for one, and of each of lakelog's writers."""
 
 
@@ -173,6 +175,7 @@ def test_files_that_tasks_list_are_converted(jvms, tmp_path):
     assert [entry.operation for entry in DeltaLog.for_table(str(folder)).history()] == ["CONVERT"]
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(280)
 def test_on_a_local_disk_nothing_is_lost_or_doubled(jvms, tmp_path):
     table = str(tmp_path / "a table")
@@ -187,6 +190,7 @@ def test_on_a_local_disk_nothing_is_lost_or_doubled(jvms, tmp_path):
     assert sum("Delta-Lake" in each for each in writers) == JVMS * COMMITS
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(280)
 def test_on_s3_nothing_is_lost_or_doubled(jvms, minio, s3_bucket):
     table = f"s3a://{s3_bucket}/{uuid.uuid4().hex}"
@@ -194,6 +198,7 @@ def test_on_s3_nothing_is_lost_or_doubled(jvms, minio, s3_bucket):
     check_whole(jvms[0], DeltaLog.for_table(table, minio.conf), expected)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(280)
 def test_on_azure_nothing_is_lost_or_doubled(jvms, azurite):
     container = f"bridge-{uuid.uuid4().hex[:12]}"
