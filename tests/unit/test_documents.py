@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import textwrap
 from pathlib import Path
@@ -50,3 +51,14 @@ def test_the_make_targets_that_the_documents_name_exist() -> None:
 def test_make_help_lists_every_target_that_readers_are_pointed_to() -> None:
     listed = set(re.findall(r"^([a-z-]+):.*## \S", _text("Makefile"), re.MULTILINE))
     assert {"help", "demo", "test", "check", "check-matrix", "bench", "clean"} <= listed
+
+
+@pytest.mark.parametrize("package", ["lakelog.core", "lakelog.spark", "lakelog.logstores"])
+def test_each_public_name_is_on_one_page_of_the_reference(package: str) -> None:
+    pages = [_text(page) for page in PAGES if page.startswith("docs/reference/")]
+    shown = re.findall(rf"^::: {package}\.(\w+)$", "\n".join(pages), re.MULTILINE)
+    names = {*importlib.import_module(package).__all__}
+    modules = {name for name in shown if name not in names}
+    for module in modules:
+        names -= {*importlib.import_module(f"{package}.{module}").__all__}
+    assert sorted(shown) == sorted(modules | names - {"__version__"})
