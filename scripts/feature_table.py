@@ -40,12 +40,18 @@ feature by itself, in a new table and, unless the table above says otherwise, in
 By name, with the property `delta.feature.<name>=supported` (or `enabled`, which means the same):
 
 ```python
-from lakelog.core import write_arrow
+from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.alter import set_properties
 
-write_arrow("/lake/flights", rows, properties={"delta.feature.domainMetadata": "supported"})
-set_properties("/lake/flights", {"delta.checkpointPolicy": "v2"})
-set_properties("/lake/flights", {"delta.feature.vacuumProtocolCheck": "supported"})
+uri = "/tmp/guide/with-features"
+write_arrow(uri, {"id": [1]}, properties={"delta.feature.domainMetadata": "supported"})
+set_properties(uri, {"delta.checkpointPolicy": "v2"})
+set_properties(uri, {"delta.feature.vacuumProtocolCheck": "supported"})
+print(DeltaLog.for_table(uri).snapshot.protocol.writer_features)
+```
+
+```text
+['appendOnly', 'domainMetadata', 'invariants', 'v2Checkpoint', 'vacuumProtocolCheck']
 ```
 
 In a new table it may also be a default of the session,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 pytest_plugins = [
     "support.needs",
     "support.groups",
+    "support.pages",
     "support.promises",
     "support.timings",
     "support.remembered_peer",

@@ -363,14 +363,6 @@ def test_streams_by_name(named: SparkSession, tmp_path: Path) -> None:
     assert operations(named, "target") == ["CREATE TABLE", "STREAMING UPDATE"]
 
 
-def test_the_example_of_the_page_runs_as_pasted(named: SparkSession) -> None:
-    page = Path(__file__).parents[2] / "docs" / "names-in-the-catalog.md"
-    block = re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)[0]
-    flights = named.range(4).selectExpr("id AS delay", "1 AS month", "false AS late")
-    exec(compile(block, str(page), "exec"), {"spark": named, "df": flights})
-    assert operations(named, "flights") == ["CREATE TABLE AS SELECT", "WRITE", "WRITE"]
-
-
 @pytest.mark.connect
 def test_a_table_gets_another_name(named: SparkSession, tmp_path: Path) -> None:
     rows(named).write.format("delta").saveAsTable("managed")

@@ -1,29 +1,73 @@
-"""The guides' examples run as pasted: each page's Python blocks, in order, in one fresh namespace.
+"""The pages that need no Spark run as pasted, in order, and show what they print.
 
-A block that needs a server, Spark or a package of the reader's own is fenced as `py`.
+So do those that need it, in `tests/integration/test_guides.py`, and those about a storage, in
+`tests/backends/test_guides.py`. Here is also what holds for all.
 """
 
 from __future__ import annotations
 
+import collections
+import logging
 import re
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PAGES = {
-    page.name: blocks
-    for page in sorted(DOCS.glob("*.md"))
-    if "/tmp/guide/" in (blocks := "\n".join(BLOCK.findall(page.read_text(encoding="utf-8"))))
-}
+from support.pages import RUN, STORAGES, Page, documents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+DOCUMENTS = documents()
+PAGES = [
+    page for page in DOCUMENTS if page.run and not page.needs_spark and page.name not in STORAGES
+]
+DATA = {"dockerfile", "json", "properties", "text", "toml", "xml", "yaml"}
+"""Languages of fences that nobody runs."""
 
 
-def test_the_guides_without_spark_are_among_them() -> None:
-    assert {"without-spark.md", "concurrency.md", "row-changes.md", "columns.md"} <= set(PAGES)
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    logger = logging.getLogger("lakelog")
+    level = logger.level
+    yield
+    logger.setLevel(level)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_examples_of_the_page_run_as_pasted(page: str, tmp_path: Path) -> None:
-    code = PAGES[page].replace('"/tmp/guide/', f'"{tmp_path}/')
-    exec(compile(code, str(DOCS / page), "exec"), {"__name__": "__main__"})
+@pytest.mark.parametrize("page", PAGES, ids=repr)
+def test_the_page_runs_as_pasted_and_shows_what_it_prints(
+    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = page.showing(page.outputs(tmp_path))
+    if request.config.getoption("--write-pages"):
+        page.write(text)
+    else:
+        assert page.text == text
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=repr)
+def test_each_fence_of_the_page_runs_or_is_data(page: Page) -> None:
+    languages = {block.language for block in page.blocks}
+    assert languages <= DATA | set(RUN)
+
+
+def test_what_does_not_run_is_little_and_has_one_of_a_few_reasons() -> None:
+    found = collections.Counter(
+        block.reason for page in DOCUMENTS for block in page.blocks if block.language in RUN
+    )
+    ran = found.pop(None)
+    (testing,) = (page for page in DOCUMENTS if page.name == "docs/testing.md")
+    table = dict(re.findall(r"^\| ([^|]+) \| (\d+) \|$", testing.text, re.MULTILINE))
+    assert {reason: int(count) for reason, count in table.items() if reason in found} == found
+    assert ran > 2 * found.total()
+
+
+def test_no_page_writes_to_a_table_of_another_page() -> None:
+    users = collections.defaultdict(set)
+    for page in DOCUMENTS:
+        for block in page.run:
+            for path in re.findall(r"(?<![\w/.])/(?:lake|tmp)/[\w/-]+", block.code):
+                users[path].add(page.name)
+    assert {path: names for path, names in users.items() if len(names) > 1} == {}

@@ -43,9 +43,3 @@ def test_the_store_of_the_page_keeps_the_contract(my_stores: Any, tmp_path: Path
 def test_the_store_of_the_page_is_used_by_conf_alone(my_stores: Any) -> None:
     conf = {"spark.delta.logStore.arrow.impl": "my_stores.ArrowLogStore"}
     assert type(log_store_for("arrow:/t", conf)) is my_stores.ArrowLogStore
-
-
-@pytest.mark.parametrize("code", [code for code in BLOCKS if code is not STORE])
-def test_the_other_blocks_of_the_page_run(code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(code, str(PAGE), "exec"), {})
-    assert "Resolution(class_path='lakelog.logstores.LocalLogStore'" in capsys.readouterr().out
