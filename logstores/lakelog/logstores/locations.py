@@ -6,6 +6,7 @@ that carries a password or a signature is refused at once, by a message that doe
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -38,6 +39,9 @@ _WITH_AUTHORITY: Final = re.compile(
     r"(s3|s3a|s3n|gs|abfs|abfss|wasb|wasbs|az|oss|cos|oci):(?!//[^/])", re.IGNORECASE
 )
 """Storages whose URIs name a bucket or container, followed by something else."""
+_DRIVE: Final = re.compile(r"([A-Za-z]):[\\/](.*)|\\\\.*", re.DOTALL)
+"""A path of Windows, by its drive or by the host that shares it."""
+_RELATIVE: Final = re.compile(r"file:(?!/)(.*)", re.IGNORECASE | re.DOTALL)
 _ADDRESS: Final = re.compile(r"(endpoint|url)(?=[.\d\s]|$)", re.IGNORECASE)
 
 
@@ -59,8 +63,9 @@ def check_uri(uri: str) -> None:
     """Refuse a URI that must not, or can't, be used; nothing else has seen it before.
 
     Raises:
-        LogStoreConfError: it carries credentials, which are not shown, or its scheme is one of an
-            object store, and no bucket follows.
+        LogStoreConfError: it carries credentials, which are not shown; its scheme is one of an
+            object store, and no bucket follows; it is a path of another system; or it is `file:`
+            with a relative path.
     """
     named = _FOLDERS.sub("", uri)
     if _LOCAL.match(uri) is None and without_secrets(named) != named:
@@ -75,6 +80,16 @@ def check_uri(uri: str) -> None:
         raise LogStoreConfError(
             f"{uri!r} names no bucket: two slashes and the bucket follow the scheme, as in "
             f"{match[1].lower()}://{path}"
+        )
+    if os.name != "nt" and (match := _DRIVE.fullmatch(uri)):
+        here = f"/mnt/{match[1].lower()}/{match[2]}" if match[1] else "/mnt/share"
+        raise LogStoreConfError(
+            f"{uri!r} is a path of Windows, and this system has none. Write the path at which the "
+            "folder is mounted here, such as WSL's " + here.replace("\\", "/")
+        )
+    if match := _RELATIVE.match(uri):
+        raise LogStoreConfError(
+            f"{uri!r} is neither a URI nor a path: write file:///path, or {match[1] or '.'} alone"
         )
 
 

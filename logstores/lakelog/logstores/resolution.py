@@ -33,6 +33,7 @@ from lakelog.logstores.errors import (
 )
 from lakelog.logstores.known_keys import refuse_misspelt_keys
 from lakelog.logstores.locations import check_endpoints, check_uri
+from lakelog.logstores.schemes_elsewhere import SCHEMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -234,8 +235,11 @@ def _default(scheme: str, key: str = "") -> Resolution:
     """The scheme's own store; `key` is what chooses one where there is none."""
     if scheme in _DEFAULTS:
         return Resolution(_DEFAULTS[scheme], None, f"the default for the scheme {scheme!r}")
-    near = difflib.get_close_matches(scheme, _DEFAULTS, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]}://? Otherwise set" if near else ". Set"
+    near = difflib.get_close_matches(scheme, _DEFAULTS, n=1, cutoff=0.65)
+    if scheme in SCHEMES:
+        hint = f": {SCHEMES[scheme]}. For a store of your own, set"
+    else:
+        hint = f"; did you mean {near[0]}://? Otherwise set" if near else ". Set"
     raise LogStoreClassError(
         f"this version has no built-in store for the scheme {scheme!r}"
         f"{hint} {key or f'spark.{_BARE}{scheme}{_IMPL}'} to the dotted path of a LogStore class, "

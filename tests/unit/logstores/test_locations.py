@@ -205,6 +205,33 @@ def test_a_uri_of_an_object_store_without_a_bucket_is_told_how_to_write_it(uri: 
         assert isinstance(caught.value, LogStoreConfError)
 
 
+@pytest.mark.parametrize(
+    ("uri", "here"),
+    [
+        ("C:\\lake\\t", "/mnt/c/lake/t"),
+        ("d:/lake/t", "/mnt/d/lake/t"),
+        ("\\\\host\\lake\\t", "/mnt/share"),
+    ],
+)
+def test_a_path_of_windows_is_answered_with_where_it_is_mounted(uri: str, here: str) -> None:
+    for door in (resolve, log_store_for, normalize_table_uri, DeltaLog.for_table):
+        with pytest.raises(LogStoreConfError, match=f"is a path of Windows.* {here}$"):
+            door(uri)
+    assert normalize_table_uri(f"/lake/{uri}").startswith("/lake/")
+
+
+def test_a_path_of_windows_is_one_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakelog.logstores.locations.os.name", "nt")
+    check_uri("C:\\lake\\t")
+    monkeypatch.undo()  # pathlib goes by it
+
+
+def test_a_file_uri_with_a_relative_path_is_neither() -> None:
+    for door in (resolve, log_store_for, normalize_table_uri, DeltaLog.for_table):
+        with pytest.raises(LogStoreConfError, match="write file:///path, or lake/t alone"):
+            door("file:lake/t")
+
+
 WORD = st.text(st.sampled_from("abc/+=%:@ß_-.~"), min_size=1, max_size=12)
 
 

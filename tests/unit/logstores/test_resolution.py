@@ -22,6 +22,7 @@ from lakelog.logstores import (
     resolve,
 )
 from lakelog.logstores.resolution import class_path_of
+from lakelog.logstores.schemes_elsewhere import SCHEMES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,6 +132,49 @@ def test_a_scheme_without_a_store_is_refused_with_the_key_that_names_one(uri: st
 def test_a_scheme_that_is_nearly_one_is_told_the_right_one(uri: str, meant: str) -> None:
     with pytest.raises(LogStoreClassError, match=f"did you mean {meant}://"):
         log_store_for(uri)
+
+
+@pytest.mark.parametrize(
+    ("uri", "advice"),
+    [
+        ("dbfs:/mnt/lake/t", "URI of the storage itself (s3://, abfss:// or gs://)"),
+        ("DBFS:/Volumes/a/b/c", "URI of the storage itself (s3://, abfss:// or gs://)"),
+        ("adl://account.azuredatalakestore.net/t", "abfss://container@account.dfs"),
+        ("adls://container/t", "abfss://container@account.dfs"),
+        ("r2://b/t", "write s3://bucket/table, and set spark.hadoop.fs.s3a.endpoint to https://A"),
+        ("b2://b/t", "endpoint to https://s3.REGION.backblazeb2.com"),
+        ("cosn://b/t", "endpoint to https://cos.REGION.myqcloud.com"),
+        ("obs://b/t", "endpoint to https://obs.REGION.myhuaweicloud.com"),
+        ("minio://b/t", "such as http://localhost:9000"),
+        ("http://host/t", "Write the storage's own URI, such as s3://bucket/table"),
+        ("https://account.blob.core.windows.net/c/t", "Write the storage's own URI"),
+        ("ftp://host/t", "Write the URI of an object store, or a path on a disk"),
+        ("sftp://host/t", "Write the URI of an object store, or a path on a disk"),
+        ("viewfs://cluster/t", "write hdfs://namenode/path"),
+        ("webhdfs://host:9870/t", "write hdfs://namenode/path"),
+        ("hf://datasets/a/b", "huggingface_hub.snapshot_download()"),
+        ("unity://main.sales.flights", "give the table's own, which SQL shows by DESCRIBE DETAIL"),
+        ("sharing:///profile.share", "the package delta-sharing"),
+        ("delta:/lake/t", "write the path alone"),
+    ],
+)
+def test_a_scheme_of_other_tools_is_answered_with_what_to_write(uri: str, advice: str) -> None:
+    scheme = uri.partition(":")[0].lower()
+    with pytest.raises(LogStoreClassError) as caught:
+        log_store_for(uri)
+    assert advice in str(caught.value)
+    assert f"For a store of your own, set spark.delta.logStore.{scheme}.impl" in str(caught.value)
+
+
+def test_no_scheme_that_has_a_store_is_said_to_be_one_of_other_tools() -> None:
+    for scheme in SCHEMES:
+        with pytest.raises(LogStoreClassError):
+            resolve(f"{scheme}://b/t")
+
+
+def test_a_scheme_of_other_tools_may_have_a_store_of_ones_own() -> None:
+    conf = {"spark.delta.logStore.dbfs.impl": "lakelog.logstores.LocalLogStore"}
+    assert resolve("dbfs:/mnt/t", conf).class_path == "lakelog.logstores.LocalLogStore"
 
 
 def test_a_mistyped_java_class_is_told_the_right_one() -> None:

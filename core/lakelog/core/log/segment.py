@@ -14,6 +14,8 @@ a listing are read as well, because a read always sees what was written.
 from __future__ import annotations
 
 import logging
+import posixpath
+import re
 import time
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -48,6 +50,7 @@ _log = logging.getLogger("lakelog")
 
 # A stray commit of the far future makes a gap of billions.
 _SHOWN_MISSING = 10_000
+_CATALOG_NAME = re.compile(r"\w+\.\w+(\.\w+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,7 +446,7 @@ def _what_is_there(store: LogStore, table: str, missing: OSError) -> str:
         if kind == FileType.NotFound:
             # Where the bucket is missing, the store says that, and not that the folder is.
             why = "" if LOG_FOLDER in str(missing) else f" ({missing})"
-            seen = f"nothing is there{why}"
+            seen = f"nothing is there{why}{_catalog_hint(posixpath.basename(table))}"
         elif kind == FileType.File:
             seen = "it is a file, and a table is a folder"
         else:
@@ -454,3 +457,12 @@ def _what_is_there(store: LogStore, table: str, missing: OSError) -> str:
     except OSError as exc:
         seen = f"and it can't be looked at ({exc})"
     return f"no Delta table at {table}: {seen}. Check the path, or create the table."
+
+
+def _catalog_hint(name: str) -> str:
+    if not _CATALOG_NAME.fullmatch(name):
+        return ""
+    return (
+        f", and if {name} is a name in a catalog, this is not what takes names: give the table's "
+        "location, or ask Spark's table() or SQL"
+    )

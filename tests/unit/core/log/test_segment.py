@@ -350,6 +350,13 @@ def test_a_path_that_is_no_table_says_what_is_there(tmp_path, make, seen):
     assert isinstance(caught.value, FileNotFoundError)
 
 
+@pytest.mark.parametrize("name", ["main.sales.flights", "sales.flights"])
+def test_what_may_be_a_name_in_a_catalog_is_answered_with_what_takes_one(tmp_path, name):
+    hint = f"if {name} is a name in a catalog, .* give the table's location, or ask Spark's table"
+    with pytest.raises(TableNotFoundError, match=hint):
+        find_segment(STORE, str(tmp_path / name))
+
+
 def test_a_listing_can_end_early(log):
     commits(log, 5)
     assert sorted(list_log(STORE, log.table, 2, 3).commits) == [2, 3]
