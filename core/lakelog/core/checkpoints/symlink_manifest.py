@@ -103,9 +103,9 @@ def _check(snapshot: Snapshot) -> None:
             "[DELTA_UNSUPPORTED_GENERATE_WITH_DELETION_VECTORS] The 'GENERATE "
             "symlink_format_manifest' command is not supported on table versions with deletion "
             f"vectors: {table}, version {snapshot.version}. If you need to generate manifests, "
-            f"consider disabling deletion vectors on this table using 'ALTER TABLE delta.`{table}` "
-            "SET TBLPROPERTIES (delta.enableDeletionVectors = false)', and REORG TABLE … APPLY "
-            "(PURGE) in delta-spark.",
+            "consider disabling deletion vectors on this table by its property "
+            "delta.enableDeletionVectors=false, and then removing those that are there by "
+            f"lakelog.core.purge, or by 'REORG TABLE delta.`{table}` APPLY (PURGE)' in Spark.",
             table=table,
             version=snapshot.version,
         )

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from lakelog.core.conf import DeltaConf
 
 
-logger = logging.getLogger("lakelog")
+logger: logging.Logger = logging.getLogger("lakelog")
 _PARTITION_CHECK = "partitionColumnChangeCheck"
 """Delta's own default is `log-only`, ours is `true`: no reader copes with files of two
 partitionings in one table."""
@@ -313,7 +313,7 @@ def _check_partitioning(request: CommitRequest, old: Metadata, metadata: Metadat
         f"[DELTA_UNSUPPORTED_PARTITION_COLUMN_CHANGE] {request.table}: the operation "
         f"{request.operation.name} can't change the partition columns from "
         f"{list(old.partition_columns)} to {list(metadata.partition_columns)}. Overwrite the "
-        "table with overwriteSchema=true."
+        "table with schema_mode 'overwrite' (Spark's option overwriteSchema=true)."
     )
     if mode == "true":
         raise DeltaAnalysisError(text, table=request.table)

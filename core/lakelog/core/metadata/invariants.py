@@ -65,7 +65,7 @@ def refuse_deletion_vectors(snapshot: Snapshot | None, new: TableTerms, table: s
             "EXISTING_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION] The validation of "
             f"the properties of table {table} has been violated: Symlink manifest generation is "
             "unsupported while deletion vectors are present in the table. In order to produce a "
-            f"version of the table without deletion vectors, run 'REORG TABLE delta.`{table}` "
-            "APPLY (PURGE)' in delta-spark.",
+            f"version of the table without deletion vectors, run lakelog.core.purge, or "
+            f"'REORG TABLE delta.`{table}` APPLY (PURGE)' in Spark.",
             table=table,
         )

@@ -109,7 +109,8 @@ def relimited(field: StructField, kind: object, shown: str) -> StructField | Non
             f"[NOT_SUPPORTED_CHANGE_COLUMN] ALTER TABLE ALTER/CHANGE COLUMN is not supported for "
             f"changing the column {shown} from {was} to {kind.strip()}: a CHAR or VARCHAR can "
             "become a VARCHAR of at least its length, or STRING. For another type rewrite the "
-            "rows with mode 'overwrite' and overwriteSchema=true.",
+            "rows with mode 'overwrite' and schema_mode 'overwrite' (Spark's option "
+            "overwriteSchema=true).",
             column=shown,
         )
     return replace(field, metadata={**field.metadata, MARK: f"varchar({length})"})

@@ -20,6 +20,8 @@ from lakelog.core.schema.upcasts import is_upcast, shares_int32, widens_unasked
 
 __all__ = ["Difference", "check_write_compatible", "differences", "merge_schemas"]
 
+_MERGE = "schema_mode 'merge' (Spark's option mergeSchema=true)"
+_OVERWRITE = "schema_mode 'overwrite' (Spark's option overwriteSchema=true)"
 _NOT_INHERITED = ("delta.", "CURRENT_DEFAULT", "EXISTS_DEFAULT", "__")
 """Metadata of fields that are rules of the table the data came from, not of this one."""
 
@@ -68,7 +70,7 @@ def merge_schemas(
             merger.clashes,
             "The schema of the data can't be merged into the table's.",
             "Cast these columns of the data to the table's types, or replace the table with mode "
-            "'overwrite' and the option overwriteSchema=true.",
+            f"'overwrite' and {_OVERWRITE}.",
         )
     return merged
 
@@ -138,21 +140,18 @@ def _new(field: StructField) -> StructField:
 def _remedy(found: list[Difference]) -> str:
     blocking = [each for each in found if each.blocks]
     if all(each.problem == EXTRA for each in blocking):
-        first = "To add the new columns to the table, set the option mergeSchema=true."
+        first = f"To add the new columns to the table, write with {_MERGE}."
     elif any(each.problem == EXTRA for each in blocking):
         first = (
-            "New columns are added with the option mergeSchema=true; for the others, change the "
-            "data: cast it to the table's types and fill in columns that are NOT NULL."
+            f"New columns are added with {_MERGE}; for the others, change the data: cast it to the "
+            "table's types and fill in columns that are NOT NULL."
         )
     else:
         first = (
             "Change the data: cast it to the table's types and fill in columns that are NOT NULL "
-            "(mergeSchema=true adds columns but does not change these)."
+            f"({_MERGE} adds columns but does not change these)."
         )
-    return (
-        f"{first} To replace the table's schema, write with mode 'overwrite' and the option "
-        "overwriteSchema=true."
-    )
+    return f"{first} To replace the table's schema, write with mode 'overwrite' and {_OVERWRITE}."
 
 
 def _mismatch(

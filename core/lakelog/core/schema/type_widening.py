@@ -61,7 +61,8 @@ def retyped(
             " Types can only be widened: byte to short, int, long, double or decimal(10,0), int "
             "to long, double or decimal(10,0), long to decimal(20,0), float to double, date to "
             "timestamp_ntz, decimals to decimals with no fewer digits on either side. For "
-            "another type rewrite the rows with mode 'overwrite' and overwriteSchema=true."
+            "another type rewrite the rows with mode 'overwrite' and schema_mode 'overwrite' "
+            "(Spark's option overwriteSchema=true)."
         )
     if remedy:
         raise DeltaAnalysisError(

@@ -149,9 +149,10 @@ def test_the_error_shows_both_sides_aligned_and_names_the_remedy() -> None:
         "  m       map<string,int>          -       <- missing in data (null)",
         "  nane    -                        string  <- not in the table",
         "",
-        "New columns are added with the option mergeSchema=true; for the others, change the "
-        "data: cast it to the table's types and fill in columns that are NOT NULL. To replace "
-        "the table's schema, write with mode 'overwrite' and the option overwriteSchema=true.",
+        "New columns are added with schema_mode 'merge' (Spark's option mergeSchema=true); for the "
+        "others, change the data: cast it to the table's types and fill in columns that are NOT "
+        "NULL. To replace the table's schema, write with mode 'overwrite' and schema_mode "
+        "'overwrite' (Spark's option overwriteSchema=true).",
     ]
 
 
@@ -161,8 +162,9 @@ def test_the_remedy_for_new_columns_alone_is_to_merge() -> None:
             struct(field("a"), field("b")), struct(field("a"), field("b"), field("c"))
         )
     assert "(2 other columns fit)" in str(caught.value)
-    assert "To add the new columns to the table, set the option mergeSchema=true." in str(
-        caught.value
+    assert (
+        "To add the new columns to the table, write with schema_mode 'merge' (Spark's option "
+        "mergeSchema=true)." in str(caught.value)
     )
     assert "overwriteSchema=true" in str(caught.value)
 
