@@ -84,6 +84,7 @@ lint: $(VENV)/.check
 types: $(VENV)/.check
 	$(BIN)/mypy
 	$(BIN)/pyright
+	$(BIN)/python scripts/user_types.py
 
 imports: $(VENV)/.check
 	$(BIN)/lint-imports

@@ -39,7 +39,7 @@ class _NotPlain(Exception):  # noqa: N818  # never leaves this module
     """What pyarrow is asked about: it converts the values, or says what is wrong with them."""
 
 
-def array_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+def array_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any]:
     """`pyarrow.array(values, kind)`.
 
     Raises:
@@ -65,7 +65,7 @@ def scalar_of(value: Any, kind: pa.DataType) -> Any:
         return pa.scalar(value, kind)
 
 
-def integers(values: Iterable[int], kind: pa.DataType | None = None) -> pa.Array:
+def integers(values: Iterable[int], kind: pa.DataType | None = None) -> pa.Array[Any]:
     """Integers, none of them null, of any number and as they come.
 
     Args:
@@ -100,7 +100,7 @@ def batch_of_columns(columns: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def one_array(column: pa.ChunkedArray[Any]) -> pa.Array:
+def one_array(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
     """`column.combine_chunks()`, which of no chunk makes an array of objects."""
     return column.combine_chunks() if column.num_chunks else pa.nulls(0, column.type)
 
@@ -111,7 +111,7 @@ def empty_table(schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _built(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+def _built(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any]:
     """The array, of its buffers.
 
     Raises:
@@ -131,7 +131,7 @@ def _built(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     )
 
 
-def _parts(values: Sequence[Any], kind: pa.DataType) -> tuple[list[Any], list[pa.Array]]:
+def _parts(values: Sequence[Any], kind: pa.DataType) -> tuple[list[Any], list[pa.Array[Any]]]:
     """The buffers behind the one of nulls, and the children."""
     types = pa.types
     if types.is_boolean(kind):
@@ -161,7 +161,7 @@ def _has_required(kind: pa.DataType) -> bool:
     return any(not each.nullable or _has_required(each.type) for each in fields)
 
 
-def _nested(values: Sequence[Any], kind: pa.DataType) -> tuple[list[Any], list[pa.Array]]:
+def _nested(values: Sequence[Any], kind: pa.DataType) -> tuple[list[Any], list[pa.Array[Any]]]:
     types = pa.types
     if types.is_struct(kind):
         rows = [row or {} for row in _each(values, dict)]

@@ -295,7 +295,7 @@ class TornCommitError(CommitOutcomeUnknownError):
     def __init__(self, path: str, evidence: str) -> None:
         """Name the file and what is in it."""
         super().__init__(path, evidence)
-        self.args = (
+        self.args: tuple[Any, ...] = (
             f"the outcome of writing {path} is unknown: {evidence}. Until it is fixed, readers "
             "see part of the commit, or fail. Stop the table's writers and look at the file "
             "again. If it stays as it is and is the newest version, move it away and run the job "

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["CommitOutcome", "CommitStats", "Writer", "emit", "write_events_to"]
 
 
-logger = logging.getLogger("lakelog.commit")
+logger: logging.Logger = logging.getLogger("lakelog.commit")
 
 
 class CommitOutcome(enum.StrEnum):

@@ -75,13 +75,14 @@ _LAZY = {
     "S3SingleDriverLogStore": "s3",
 }
 
+if not typing.TYPE_CHECKING:  # else a type checker takes every name for one that is here
 
-def __getattr__(name: str) -> typing.Any:
-    import importlib
+    def __getattr__(name: str) -> typing.Any:
+        import importlib
 
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+        if name not in _LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -142,23 +142,24 @@ def load_ipython_extension(ipython: Any) -> None:
     add_magic(ipython)
 
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "dml.merge_builder": "DeltaMergeBuilder",
-        "format.enable": "disable enable",
-        "format.register": "register",
-        "format.stream_reader": "DeltaStreamReader",
-        "reading.reader": "DeltaReader",
-        "session.bridge": "bridge",
-        "sql_statements.front": "sql",
-        "sql_statements.script": "sql_script",
-        "streaming.once": "once_per_batch",
-        "streaming.stream_writer": "DeltaStreamWriter",
-        "table.table_builder": "DeltaTableBuilder IdentityGenerator",
-        "table.delta_table": "DeltaTable",
-        "workers.marked_errors": "unwrap_error",
-        "writing.writer": "DeltaWriter",
-        "writing.writer_v2": "DeltaWriterV2",
-    },
-)
+if not TYPE_CHECKING:  # else a type checker takes every name for one that is here
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "dml.merge_builder": "DeltaMergeBuilder",
+            "format.enable": "disable enable",
+            "format.register": "register",
+            "format.stream_reader": "DeltaStreamReader",
+            "reading.reader": "DeltaReader",
+            "session.bridge": "bridge",
+            "sql_statements.front": "sql",
+            "sql_statements.script": "sql_script",
+            "streaming.once": "once_per_batch",
+            "streaming.stream_writer": "DeltaStreamWriter",
+            "table.table_builder": "DeltaTableBuilder IdentityGenerator",
+            "table.delta_table": "DeltaTable",
+            "workers.marked_errors": "unwrap_error",
+            "writing.writer": "DeltaWriter",
+            "writing.writer_v2": "DeltaWriterV2",
+        },
+    )

@@ -113,4 +113,4 @@ def test_a_copy_without_metadata_has_a_version_too(monkeypatch: pytest.MonkeyPat
 
 def test_names_that_are_not_there_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="no attribute 'write_parquet'"):
-        _ = core.write_parquet
+        _ = core.write_parquet  # type: ignore[attr-defined]  # a type checker finds it, too

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -29,7 +29,7 @@ _FEW_PATHS = 1000
 _FEW_ROWS = 32
 
 
-def file_keys(table: str, rows: pa.Table) -> pa.ChunkedArray:
+def file_keys(table: str, rows: pa.Table) -> pa.ChunkedArray[Any]:
     """The key of each row: equal for two rows exactly if they mean the same file.
 
     Args:
@@ -40,7 +40,7 @@ def file_keys(table: str, rows: pa.Table) -> pa.ChunkedArray:
     return _with_vectors(table, paths, rows["deletion_vector"])
 
 
-def canonical_paths(table: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
+def canonical_paths(table: str, paths: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     """`canonical_path` of each.
 
     Args:
@@ -51,7 +51,9 @@ def canonical_paths(table: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     return paths if mask is None else _canonical(table, paths, mask)
 
 
-def are_among(table: str, paths: pa.ChunkedArray, files: Iterable[str]) -> pa.ChunkedArray:
+def are_among(
+    table: str, paths: pa.ChunkedArray[Any], files: Iterable[str]
+) -> pa.ChunkedArray[Any]:
     """Whether each path means one of some files, however either is spelled.
 
     Args:
@@ -75,7 +77,7 @@ def vector_key(table: str, vector: DeletionVectorDescriptor | None) -> str | Non
     return vector_file_key(table, vector.storage_type, vector.path_or_inline_dv) + at
 
 
-def rows_without(table: str, rows: pa.Table, keys: pa.ChunkedArray) -> pa.Table:
+def rows_without(table: str, rows: pa.Table, keys: pa.ChunkedArray[Any]) -> pa.Table:
     """The rows whose key is not among `keys`; much cheaper than `file_keys` of all rows."""
     if not rows.num_rows or not len(keys):
         return rows
@@ -111,11 +113,11 @@ def _sliced_without(rows: pa.Table, gone: list[int]) -> pa.Table:
     return pa.concat_tables(parts) if parts else rows.slice(0, 0)
 
 
-def _in(values: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.ChunkedArray:
+def _in(values: pa.ChunkedArray[Any], wanted: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     return pc.is_in(values, value_set=wanted)
 
 
-def _may_need_decoding(paths: pa.ChunkedArray) -> pa.ChunkedArray | None:
+def _may_need_decoding(paths: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any] | None:
     """Whether each path may differ from its canonical spelling; `None` if none does."""
     data = [_raw_bytes(chunk) for chunk in paths.chunks]
     escaped = any(b"%" in each for each in data)
@@ -145,7 +147,9 @@ def _raw_bytes(chunk: pa.StringArray) -> bytes:
     return bytes(memoryview(data)[offsets[chunk.offset] : offsets[chunk.offset + len(chunk)]])
 
 
-def _canonical(table: str, paths: pa.ChunkedArray, mask: pa.ChunkedArray) -> pa.ChunkedArray:
+def _canonical(
+    table: str, paths: pa.ChunkedArray[Any], mask: pa.ChunkedArray[Any]
+) -> pa.ChunkedArray[Any]:
     decoded = [canonical_path(table, path) for path in paths.filter(mask).to_pylist()]
     # `replace_with_mask` wants the mask in the shape of the values.
     flat = paths.combine_chunks() if paths.num_chunks != 1 else paths.chunk(0)
@@ -153,7 +157,9 @@ def _canonical(table: str, paths: pa.ChunkedArray, mask: pa.ChunkedArray) -> pa.
     return _chunked(pc.replace_with_mask(flat, mask, array_of(decoded, pa.string())))
 
 
-def _with_vectors(table: str, paths: pa.ChunkedArray, vectors: pa.ChunkedArray) -> pa.ChunkedArray:
+def _with_vectors(
+    table: str, paths: pa.ChunkedArray[Any], vectors: pa.ChunkedArray[Any]
+) -> pa.ChunkedArray[Any]:
     if vectors.null_count == len(vectors):
         return paths
     flat = _chunked(vectors).combine_chunks()
@@ -167,7 +173,7 @@ def _with_vectors(table: str, paths: pa.ChunkedArray, vectors: pa.ChunkedArray) 
     return _chunked(pc.if_else(flat.is_valid(), keyed, plain))
 
 
-def _vector_files(table: str, vectors: pa.Array) -> pa.Array:
+def _vector_files(table: str, vectors: pa.Array[Any]) -> pa.Array[Any]:
     """`vector_file_key` of every row."""
     kinds, texts = (
         pc.struct_field(vectors, "storageType"),
@@ -183,7 +189,7 @@ def _vector_files(table: str, vectors: pa.Array) -> pa.Array:
     return pc.replace_with_mask(keys, named, array_of(files, pa.string()).take(own.indices))
 
 
-def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+def _chunked(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
@@ -86,7 +86,7 @@ def _parsed(data: bytes | memoryview, schema: pa.Schema) -> pa.StructArray | Non
         return None
 
 
-def _checked(kind: str, parsed: pa.ChunkedArray, count: int) -> pa.Table | None:
+def _checked(kind: str, parsed: pa.ChunkedArray[Any], count: int) -> pa.Table | None:
     if any(map(_has_ragged_tags, parsed.chunks)):
         return None
     target = FILE_SCHEMA if kind == "add" else TOMBSTONE_SCHEMA
@@ -163,7 +163,7 @@ def _batch(actions: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch(columns, schema=schema)
 
 
-def map_from_struct(rows: pa.StructArray) -> pa.MapArray:
+def map_from_struct(rows: pa.StructArray) -> pa.MapArray[Any, Any]:
     """Turn `{a: x, b: y}` into `[(a, x), (b, y)]`, row by row; null rows stay null."""
     names = [each.name for each in rows.type]
     count, width = len(rows), len(names)

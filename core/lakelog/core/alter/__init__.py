@@ -36,17 +36,18 @@ __all__ = [
     "unset_properties",
 ]
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "clustered_by": "cluster_by",
-        "column_order": "replace_columns",
-        "columns": "change_column drop_columns rename_column",
-        "check_constraints": "add_constraint drop_constraint",
-        "feature_removal.drop_feature": "drop_feature",
-        "identity_numbers": "sync_identity",
-        "new_columns": "add_columns",
-        "property_changes": "set_properties unset_properties",
-        "row_tracking": "enable_row_tracking",
-    },
-)
+if not TYPE_CHECKING:  # else a type checker takes every name for one that is here
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "clustered_by": "cluster_by",
+            "column_order": "replace_columns",
+            "columns": "change_column drop_columns rename_column",
+            "check_constraints": "add_constraint drop_constraint",
+            "feature_removal.drop_feature": "drop_feature",
+            "identity_numbers": "sync_identity",
+            "new_columns": "add_columns",
+            "property_changes": "set_properties unset_properties",
+            "row_tracking": "enable_row_tracking",
+        },
+    )

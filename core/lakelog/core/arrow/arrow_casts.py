@@ -155,7 +155,7 @@ class _Cast:
         return _without_nulls(array)
 
     def sources(
-        self, data: Iterable[pa.Field], target: StructType, path: tuple[str, ...]
+        self, data: Iterable[pa.Field[Any]], target: StructType, path: tuple[str, ...]
     ) -> dict[str, int]:
         """The target's names -> positions in the data.
 

@@ -122,7 +122,7 @@ def to_arrow_type(
 
 def to_arrow_field(
     field: StructField, *, timestamps: str = "UTC", path: Sequence[str] = ()
-) -> pa.Field:
+) -> pa.Field[Any]:
     """The Arrow field of a Delta column; `path` is the path of its parent."""
     inner = (*path, field.name)
     arrow = to_arrow_type(field.data_type, timestamps=timestamps, path=inner)

@@ -50,7 +50,7 @@ def with_padding(rows: pa.Table, schema: StructType) -> pa.Table:
     return rows
 
 
-def too_long(column: pa.ChunkedArray, field: StructField) -> pa.ChunkedArray:
+def too_long(column: pa.ChunkedArray[Any], field: StructField) -> pa.ChunkedArray[Any]:
     """Which rows have a string that is longer than a `CHAR` or `VARCHAR` allows, at any depth.
 
     Args:

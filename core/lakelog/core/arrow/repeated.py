@@ -10,7 +10,7 @@ _MOST_BYTES = 1 << 30
 """Bytes of text in one array; 32-bit offsets would allow twice as much."""
 
 
-def repeated(value: pa.Scalar[Any], count: int) -> pa.ChunkedArray:
+def repeated(value: pa.Scalar[Any], count: int) -> pa.ChunkedArray[Any]:
     """The value as often as there are rows; a long text in several chunks."""
     size = 1
     if value.is_valid and isinstance(value, pa.StringScalar | pa.BinaryScalar):

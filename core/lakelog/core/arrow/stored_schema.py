@@ -7,7 +7,7 @@ where the nearest struct field lists them (`delta.columnMapping.nested.ids`, for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -33,7 +33,7 @@ def stored_schema(schema: StructType) -> pa.Schema | None:
     return pa.schema([_field(each) for each in schema])
 
 
-def _field(field: StructField) -> pa.Field:
+def _field(field: StructField) -> pa.Field[Any]:
     name = physical_name(field)
     nested = field.metadata.get(NESTED_IDS)
     kind = _type(field.data_type, nested if isinstance(nested, dict) else {}, name)
@@ -57,7 +57,7 @@ def _type(kind: DataType, nested: Mapping[str, int], path: str) -> pa.DataType:
 
 def _part(
     name: str, kind: DataType, nullable: bool, nested: Mapping[str, int], path: str
-) -> pa.Field:
+) -> pa.Field[Any]:
     inner = f"{path}.{name}"
     return pa.field(name, _type(kind, nested, inner), nullable, _id(nested.get(inner)))
 

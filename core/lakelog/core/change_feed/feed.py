@@ -107,8 +107,10 @@ class ChangeFeed:
             first = log.snapshot_at(versions[0])
             _check_feed(first, self._commits, versions)
             _check_schemas(first, self._commits, self.snapshot)
-        self.schema = change_schema(self.snapshot)
+        self.schema: StructType = change_schema(self.snapshot)
         """The columns that come out."""
+        self.plain: TableFileReader
+        self.typed: TableFileReader
         self.plain, self.typed = change_readers(self.snapshot, self.snapshot.read_schema.names)
 
     def files(self) -> list[ChangedFile]:

@@ -217,7 +217,7 @@ def _rows(kind: str, batch: pa.RecordBatch, layout: Layout) -> pa.RecordBatch:
     return pa.record_batch(columns, schema=layout.schema)
 
 
-def _child(kind: str, field: pa.Field, batch: pa.RecordBatch, layout: Layout) -> pa.Array:
+def _child(kind: str, field: pa.Field[Any], batch: pa.RecordBatch, layout: Layout) -> pa.Array[Any]:
     if field.name == "dataChange" and kind == "add":
         # State has no changes: Spark also writes `false` here.
         return pa.repeat(scalar_of(False, pa.bool_()), batch.num_rows)

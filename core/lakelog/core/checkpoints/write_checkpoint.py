@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from lakelog.core.progress import ProgressCallback
     from lakelog.core.state.snapshot import Snapshot
 
-logger = logging.getLogger("lakelog")
+logger: logging.Logger = logging.getLogger("lakelog")
 _SIDECAR_ACTIONS = 50_000
 
 

@@ -129,7 +129,7 @@ class CommitLines:
 
     def __init__(self, commit_info: CommitInfo, actions: Sequence[Action]) -> None:
         """Encode nothing yet."""
-        self.bytes = 0
+        self.bytes: int = 0
         self._kept: dict[int, tuple[Action, str]] = {}
         self.change(commit_info, actions)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lakelog.core.features.terms import TableTerms
     from lakelog.core.schema import StructField
 
-logger = logging.getLogger("lakelog")
+logger: logging.Logger = logging.getLogger("lakelog")
 _MAX_WARNINGS = 2
 
 

@@ -151,7 +151,7 @@ def hold_lock(
         yield
 
 
-logger = logging.getLogger("lakelog")
+logger: logging.Logger = logging.getLogger("lakelog")
 
 WARN_KEY = store_keys.WARN_NOT_DURABLE.name
 """`false` silences the warning, for those who know."""

@@ -53,7 +53,7 @@ class CommitRecords:
         self._attempts = attempts
         self._read_at_ms = read_at_ms
         self._began = clock.monotonic()
-        self.lock_wait = 0.0
+        self.lock_wait: float = 0.0
         """Seconds that the caller waited for the lock."""
 
     @property
@@ -217,7 +217,7 @@ def _too_many(
     )
 
 
-logger = logging.getLogger("lakelog")
+logger: logging.Logger = logging.getLogger("lakelog")
 
 _SHOWN = 8
 

@@ -98,9 +98,9 @@ class CommitWriter:
         """Set while a write of ours may still land."""
         self.unread: OSError | None = None
         """How a write failed whose version could not be read back."""
-        self.deadline = math.inf
+        self.deadline: float = math.inf
         """When the commit's time is up, by the clock; nothing begins that may take longer."""
-        self.brief = math.inf
+        self.brief: float = math.inf
         """Seconds: what takes no longer is done however little is left."""
         self.makes_lines_as_it_goes = False
         """Whether the time that it takes to make the lines is not part of the budget."""

@@ -82,7 +82,7 @@ def known_extreme(
     where: Expression | None,
     field: StructField,
     which: str,
-) -> pa.Scalar | None:
+) -> pa.Scalar[Any] | None:
     """The least or the greatest value; `None` where a file would have to be read for it.
 
     Args:
@@ -112,7 +112,7 @@ def extreme_so_far(
     which: str,
     *,
     exact: bool = True,
-) -> tuple[pa.Scalar | None, pa.Array]:
+) -> tuple[pa.Scalar[Any] | None, pa.Array[Any]]:
     """The least or the greatest value that the log knows, and which files may have a better one.
 
     Args:
@@ -163,7 +163,9 @@ def extreme_so_far(
     return best, unread
 
 
-def better_of(best: pa.Scalar | None, values: pa.ChunkedArray, which: str) -> pa.Scalar | None:
+def better_of(
+    best: pa.Scalar[Any] | None, values: pa.ChunkedArray[Any], which: str
+) -> pa.Scalar[Any] | None:
     """The better one of what was found before and of some values; null is worse than anything."""
     found = _extreme(values, which)
     if best is None or found is None:
@@ -173,7 +175,7 @@ def better_of(best: pa.Scalar | None, values: pa.ChunkedArray, which: str) -> pa
     return _extreme(array_of([best, found], found.type), which)
 
 
-def _extreme(values: Any, which: str) -> pa.Scalar | None:
+def _extreme(values: Any, which: str) -> pa.Scalar[Any] | None:
     """As Spark orders values: NaN is greater than every number."""
     if pa.types.is_floating(values.type):
         nan = pc.fill_null(pc.is_nan(values), False)

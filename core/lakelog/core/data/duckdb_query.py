@@ -16,13 +16,17 @@ from lakelog.core.errors import DeltaAnalysisError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
     Narrowed = Callable[[Sequence[str] | None, Any], Any]
 
 _KNOWS_NAN = 2
 """The major version of DuckDB since which its conditions find NaN."""
 
 
-def duckdb_relation(schema: pa.Schema, narrowed: Narrowed, duckdb: Any, connection: Any) -> Any:
+def duckdb_relation(
+    schema: pa.Schema, narrowed: Narrowed, duckdb: Any, connection: DuckDBPyConnection | None
+) -> DuckDBPyRelation:
     """A relation whose rows are read when a query runs.
 
     Args:
@@ -45,7 +49,9 @@ def duckdb_relation(schema: pa.Schema, narrowed: Narrowed, duckdb: Any, connecti
                     column=each.name,
                 )
     asked = _as_dataset(schema, narrowed)
-    return duckdb.from_arrow(asked, **({} if connection is None else {"connection": connection}))
+    given = {} if connection is None else {"connection": connection}
+    relation: DuckDBPyRelation = duckdb.from_arrow(asked, **given)
+    return relation
 
 
 def _has_floats(kind: pa.DataType) -> bool:

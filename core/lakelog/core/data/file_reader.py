@@ -51,7 +51,7 @@ class DataStores:
     def __init__(self, snapshot: TableVersion) -> None:
         """Start with no store; each one is made when it is needed."""
         self._snapshot = snapshot
-        self.places = DataPlaces(snapshot.table)
+        self.places: DataPlaces = DataPlaces(snapshot.table)
         self._others: dict[str, LogStore] = {}
 
     def for_path(self, path: str) -> LogStore:
@@ -108,9 +108,9 @@ class TableFileReader:
         """
         self._snapshot = snapshot
         self._stores = DataStores(snapshot)
-        self.columns = frozenset(read.names)
+        self.columns: frozenset[str] = frozenset(read.names)
         """The names of those that come out."""
-        self.reader = RowReader(
+        self.reader: RowReader = RowReader(
             snapshot.read_schema,
             tuple(snapshot.partition_columns),
             read,

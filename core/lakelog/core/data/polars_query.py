@@ -28,6 +28,8 @@ from lakelog.core.expressions.tree import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
+    from polars import LazyFrame
+
     Narrowed: TypeAlias = Callable[[Sequence[str] | None, Expression | None], Any]
 
 _OPERATORS: Final = {
@@ -49,7 +51,7 @@ _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 # of times without a zone t
 _PER_MICRO: Final = {"Milliseconds": (1000, 1), "Microseconds": (1, 1), "Nanoseconds": (1, 1000)}
 
 
-def lazy_frame(schema: pa.Schema, narrowed: Narrowed, polars: Any) -> Any:
+def lazy_frame(schema: pa.Schema, narrowed: Narrowed, polars: Any) -> LazyFrame:
     """A LazyFrame whose rows are read when it is collected.
 
     Args:

@@ -10,7 +10,7 @@ import importlib
 import os
 from contextlib import closing, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
@@ -30,6 +30,11 @@ from lakelog.core.schema.rules import as_list
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
+
+    import duckdb
+    import pandas
+    import polars
+    from pyarrow.dataset import Dataset
 
     from lakelog.core.data.file_reader import DataFile
     from lakelog.core.data.table_version import TableVersion
@@ -188,7 +193,7 @@ class Scan:
         """The schema, by the same interface."""
         return self.schema.__arrow_c_schema__()
 
-    def to_pandas(self, **options: Any) -> Any:
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """All rows, as a DataFrame of pandas.
 
         Args:
@@ -198,7 +203,8 @@ class Scan:
             ImportError: pandas is not installed.
         """
         _require("pandas", "to_pandas")
-        return self.to_arrow().to_pandas(**options)
+        frame: pandas.DataFrame = self.to_arrow().to_pandas(**options)
+        return frame
 
     def narrowed(self, columns: Sequence[str] | None = None, where: Filter | None = None) -> Scan:
         """A scan of some of these columns, and of some of these rows where that is known.
@@ -219,8 +225,17 @@ class Scan:
                 condition = join_and(both) if both else None
         return Scan(self._snapshot, names, condition, limit=self._limit, progress=self._progress)
 
+    @overload
+    def to_polars(self, *, lazy: Literal[False] = False) -> polars.DataFrame: ...
+
+    @overload
+    def to_polars(self, *, lazy: Literal[True]) -> polars.LazyFrame: ...
+
+    @overload
+    def to_polars(self, *, lazy: bool) -> polars.DataFrame | polars.LazyFrame: ...
+
     @read_arguments
-    def to_polars(self, *, lazy: bool = False) -> Any:
+    def to_polars(self, *, lazy: bool = False) -> polars.DataFrame | polars.LazyFrame:
         """All rows, as a DataFrame of Polars.
 
         Args:
@@ -230,14 +245,17 @@ class Scan:
         Raises:
             ImportError: Polars is not installed.
         """
-        polars = _require("polars", "to_polars")
+        module = _require("polars", "to_polars")
         if lazy:
             from lakelog.core.data.polars_query import lazy_frame
 
-            return lazy_frame(self.schema, self.narrowed, polars)
-        return polars.from_arrow(self.to_arrow())
+            return lazy_frame(self.schema, self.narrowed, module)
+        frame: polars.DataFrame = module.from_arrow(self.to_arrow())
+        return frame
 
-    def to_duckdb(self, connection: Any = None) -> Any:
+    def to_duckdb(
+        self, connection: duckdb.DuckDBPyConnection | None = None
+    ) -> duckdb.DuckDBPyRelation:
         """All rows, as a relation of DuckDB whose queries decide what is read, and when.
 
         DuckDB asks for the columns and the condition of a query. Deletion vectors and column
@@ -253,10 +271,10 @@ class Scan:
         """
         from lakelog.core.data.duckdb_query import duckdb_relation
 
-        duckdb = _require("duckdb", "to_duckdb")
-        return duckdb_relation(self.schema, self.narrowed, duckdb, connection)
+        module = _require("duckdb", "to_duckdb")
+        return duckdb_relation(self.schema, self.narrowed, module, connection)
 
-    def to_pyarrow_dataset(self) -> Any:
+    def to_pyarrow_dataset(self) -> Dataset:
         """The files as a `pyarrow.dataset.Dataset`, which plans and reads them by itself.
 
         The condition is part of the dataset. It skips files and row groups by itself.

@@ -96,7 +96,7 @@ class RowRewrite(FileRewrite[RowMetrics]):
         self._run_copies = run_copies or run_in_threads
         self._made: list[str] = []
         self._written: tuple[list[AddFile], list[AddCDCFile]] = ([], [])
-        self.keeps_row_ids = True
+        self.keeps_row_ids: bool = True
         """Whether every row that is left has the id that it had; known after `actions`."""
 
     def take_whole(self, files: Iterable[AddFile]) -> None:

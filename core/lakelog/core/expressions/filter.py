@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, Union, cast, get_args
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, get_args
 
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.tree import (
@@ -24,19 +24,30 @@ from lakelog.core.plain_values import plain_value
 from lakelog.core.schema.column_paths import split_path
 
 if TYPE_CHECKING:
-    from pyarrow.compute import Expression as ArrowExpression
-
     from lakelog.core.schema import StructType
 
-Filter: TypeAlias = Union[
-    Expression,
-    "ArrowExpression",
-    str,
-    bool,
-    tuple[str, str, Any],
-    Sequence[tuple[str, str, Any]],
-    Sequence[Sequence[tuple[str, str, Any]]],
-]
+
+class ArrowCondition(Protocol):
+    """An expression of `pyarrow.compute`, whose class has no type where stubs are missing."""
+
+    def is_valid(self) -> Any:
+        """Whether it is not null."""
+        ...
+
+    def isin(self, values: Any, /) -> Any:
+        """Whether it is one of some values."""
+        ...
+
+
+Filter: TypeAlias = (
+    Expression
+    | ArrowCondition
+    | str
+    | bool
+    | tuple[str, str, Any]
+    | Sequence[tuple[str, str, Any]]
+    | Sequence[Sequence[tuple[str, str, Any]]]
+)
 """What users may give: a tree, SQL text, an expression of `pyarrow.compute`, a bool for all rows
 or none, or pyarrow's tuples, `("a", "=", 1)` alone, `[("a", "=", 1)]` for AND and a list of such
 lists for OR of ANDs. Values are those of Python, numpy, pandas, or scalars of Arrow."""

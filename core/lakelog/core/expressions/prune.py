@@ -103,7 +103,7 @@ def keep_files(
     # Statistics are read only for the files that partition values leave.
     if not pc.all(kept).as_py():
         file_table = file_table.filter(kept)
-    answers: list[pa.Array] = []
+    answers: list[pa.Array[Any]] = []
     for start in range(0, file_table.num_rows, _FILES_AT_ONCE):
         some = file_table.slice(start, _FILES_AT_ONCE)
         asker = _Asker(some, partitions, session_tz)
@@ -116,7 +116,7 @@ def keep_files(
 
 
 def _stats_of(
-    texts: pa.ChunkedArray, wanted: Mapping[tuple[str, ...], DataType], schema: StructType
+    texts: pa.ChunkedArray[Any], wanted: Mapping[tuple[str, ...], DataType], schema: StructType
 ) -> FileStats:
     """The statistics of columns, by the names of the schema."""
     inner = {path: physical_path(schema, path) for path in wanted}

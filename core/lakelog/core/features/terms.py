@@ -33,7 +33,7 @@ class TableTerms:
         """Keep both; work out nothing."""
         self.metadata = metadata
         self.protocol = protocol
-        self.is_writable = False
+        self.is_writable: bool = False
         """Whether `check_writable` has passed."""
 
     def check_writable(self, table: str) -> None:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from lakelog.core.table_log import TableLog
 
 
-logger = logging.getLogger("lakelog")
+logger: logging.Logger = logging.getLogger("lakelog")
 _TAKEN_OVER = 1000
 """Actions; a commit with more is parsed from its file faster than it is taken over one by one."""
 

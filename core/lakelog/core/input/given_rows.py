@@ -16,13 +16,16 @@ from lakelog.core.input.unfit_values import typed_table, unfit_value
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from pyarrow.dataset import Dataset
-
     from lakelog.core.schema import StructType
 
 
 class SupportsArrow(Protocol):
-    """What can export itself to Arrow: a DataFrame of pandas or Polars, a relation of DuckDB."""
+    """What can export itself to Arrow: a table, batch or reader of pyarrow, a DataFrame of pandas
+    or Polars, a relation of DuckDB.
+
+    pyarrow's classes are not named in what may be given, because they have no types without
+    stubs, and what may be anything has no type at all.
+    """
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -31,6 +34,27 @@ class SupportsArrowArray(Protocol):
     """What can export itself as one batch: a struct array of nanoarrow."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> object: ...
+
+
+class ArrowBatch(SupportsArrow, Protocol):
+    """A batch or a table of pyarrow."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows it has."""
+        ...
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Its rows."""
+        ...
+
+
+class ArrowDataset(Protocol):
+    """A dataset of pyarrow."""
+
+    def get_fragments(self, condition: Any = None, /) -> Any:
+        """Its files."""
+        ...
 
 
 class PolarsQuery(Protocol):
@@ -46,16 +70,13 @@ class PolarsQuery(Protocol):
 
 
 GivenRows: TypeAlias = Union[
-    "pa.Table",
-    "pa.RecordBatch",
-    "pa.RecordBatchReader",
-    "Dataset",
-    "Mapping[str, Any]",
-    "Sequence[Mapping[str, Any]]",
-    "Sequence[pa.RecordBatch | pa.Table]",
-    "Iterator[pa.RecordBatch | pa.Table]",
     SupportsArrow,
     SupportsArrowArray,
+    ArrowDataset,
+    "Mapping[str, Any]",
+    # One list, so that a type checker knows what the rows written in it are meant to be.
+    "Sequence[Mapping[str, Any] | ArrowBatch]",
+    "Iterator[ArrowBatch]",
     PolarsQuery,
 ]
 """Arrow data, datasets of pyarrow, generators of batches, `{"id": [1, 2]}`, `[{"id": 1}]`, or what

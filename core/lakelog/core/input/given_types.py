@@ -27,16 +27,21 @@ from lakelog.core.schema import (
 )
 from lakelog.core.schema.char_varchar import stored_as_string
 from lakelog.core.schema.column_paths import dotted
+from lakelog.core.schema.types import SupportsArrowSchema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lakelog.core.schema import DataType
 
-GivenType: TypeAlias = "DataType | pa.DataType | str"
+GivenType: TypeAlias = "DataType | SupportsArrowSchema | str"
 """A type of lakelog or Arrow, or SQL text: `bigint`, `array<struct<a: int>>`."""
 GivenSchema: TypeAlias = (
-    "StructType | pa.Schema | Mapping[str, GivenType] | Iterable[StructField | pa.Field] | str"
+    StructType
+    | SupportsArrowSchema
+    | Mapping[str, GivenType]
+    | Iterable[StructField | SupportsArrowSchema]
+    | str
 )
 """A schema of lakelog or Arrow, names with their types, a list of fields, or SQL's list of
 columns: `id bigint NOT NULL, name string COMMENT 'of whom'`."""
@@ -60,8 +65,11 @@ def schema_from(given: GivenSchema | None, what: str = "the schema") -> StructTy
         if all(isinstance(each.data_type, _OURS) for each in given):
             return given
         return StructType(tuple(_field(each, what) for each in given))
-    if isinstance(given, pa.Schema):
-        return from_arrow_schema(given)
+    if hasattr(given, "__arrow_c_schema__"):
+        try:
+            return from_arrow_schema(pa.schema(given))
+        except pa.ArrowInvalid as exc:
+            raise _no_schema(given, what) from exc
     if isinstance(given, str):
         listed = columns_of_text(given)
         if listed is None:
@@ -102,8 +110,8 @@ def type_from(given: GivenType, path: Sequence[str] = ()) -> DataType:
 def _type(given: GivenType, path: Sequence[str]) -> DataType:
     if isinstance(given, _OURS):
         return given
-    if isinstance(given, pa.DataType):
-        return from_arrow_type(given, path)
+    if hasattr(given, "__arrow_c_schema__"):
+        return from_arrow_type(pa.field(given).type, path)
     if isinstance(given, str):
         return type_of_text(given, path)
     raise DeltaAnalysisError(
@@ -143,8 +151,8 @@ def _property_text(key: Any, value: Any) -> str:
 def _field(given: Any, what: str) -> StructField:
     if isinstance(given, StructField):
         return replace(given, data_type=_type(given.data_type, (given.name,)))
-    if isinstance(given, pa.Field):
-        return next(iter(from_arrow_schema(pa.schema([given]))))
+    if hasattr(given, "__arrow_c_schema__"):
+        return next(iter(from_arrow_schema(pa.schema([pa.field(given)]))))
     raise _no_schema(given, what)
 
 

@@ -77,7 +77,7 @@ def _longest(file: Any, source: Any, leaves: list[str], group: int) -> int:
     return sum(_longest_of(column) for batch in islice(first, 1) for column in batch.columns)
 
 
-def _longest_of(array: pa.Array) -> int:
+def _longest_of(array: pa.Array[Any]) -> int:
     if pa.types.is_dictionary(array.type):
         if not _is_text(array.type.value_type):
             return 0

@@ -275,7 +275,7 @@ def columns_mark(schema: pa.Schema) -> str:
     return f"{zlib.crc32(' '.join(_names(schema, '')).encode()):08x}"
 
 
-def _names(fields: Iterable[pa.Field], prefix: str) -> Iterator[str]:
+def _names(fields: Iterable[pa.Field[Any]], prefix: str) -> Iterator[str]:
     for each in fields:
         name = f"{prefix}{each.name}"
         # What is within maps and lists gets other names in Parquet.
@@ -316,7 +316,7 @@ def _has(schema: pa.Schema, path: str) -> bool:
     return not name or bool(pa.types.is_struct(inside) and inside.get_field_index(name) >= 0)
 
 
-def cast(array: pa.Array, target: pa.DataType) -> pa.Array:
+def cast(array: pa.Array[Any], target: pa.DataType) -> pa.Array[Any]:
     """Cast a column, structs and maps within it too; what a struct lacks is null.
 
     Raises:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakelog.core.arrays import array_of
 
 
-def stats_from_struct(stats: pa.StructArray) -> pa.Array:
+def stats_from_struct(stats: pa.StructArray) -> pa.Array[Any]:
     """One JSON text a row; null where the struct is null."""
     texts = [
         None if value is None else orjson.dumps(_json(value)).decode()

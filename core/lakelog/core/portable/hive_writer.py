@@ -486,12 +486,12 @@ class PartitionedWriter:
         return sink.getvalue().to_pybytes()
 
 
-def _numbers(values: Sequence[int]) -> pa.Array:
+def _numbers(values: Sequence[int]) -> pa.Array[Any]:
     """As `pyarrow.array` would, but that imports pandas, which takes longer than a small write."""
     return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(array("q", values))])
 
 
-def _combined(columns: Sequence[pa.Array]) -> pa.Array:
+def _combined(columns: Sequence[pa.Array[Any]]) -> pa.Array[Any]:
     """One number a row: equal for two rows exactly if they are equal in all columns.
 
     Args:
@@ -509,11 +509,11 @@ def _combined(columns: Sequence[pa.Array]) -> pa.Array:
     return codes
 
 
-def _count(codes: pa.Array) -> int:
+def _count(codes: pa.Array[Any]) -> int:
     return (pc.max(codes).as_py() or 0) + 1
 
 
-def _relaxed(stored: pa.Schema | None, fields: Sequence[pa.Field]) -> pa.Schema:
+def _relaxed(stored: pa.Schema | None, fields: Sequence[pa.Field[Any]]) -> pa.Schema:
     """The columns as files have them, in the order of `fields`, which are the caller's."""
     if stored is None:
         return pa.schema(fields)
@@ -541,7 +541,7 @@ def results_batch(results: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=RESULT_SCHEMA)
 
 
-def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any]:
     """The array, of its buffers: `pyarrow.array` would import pandas first, a fifth of a second.
 
     Args:

@@ -35,7 +35,7 @@ class Leaf(NamedTuple):
     """Whether only structs lie above it: one value a row."""
 
 
-def leaves(schema: Iterable[pa.Field]) -> Iterator[Leaf]:
+def leaves(schema: Iterable[pa.Field[Any]]) -> Iterator[Leaf]:
     """Every leaf, in file order."""
     for each in schema:
         yield from _leaves_of(each.type, (each.name,), True)
@@ -57,13 +57,13 @@ def _leaves_of(kind: pa.DataType, path: tuple[str, ...], plain: bool) -> Iterato
 
 def leaf_columns(
     table: pa.Table, paths: Iterable[tuple[str, ...]]
-) -> dict[tuple[str, ...], pa.ChunkedArray]:
+) -> dict[tuple[str, ...], pa.ChunkedArray[Any]]:
     """The values of plain leaves; null where a struct above them is null.
 
     A struct is taken apart once, however many of its leaves are wanted: Arrow's `struct_field`
     goes through all of its fields for each.
     """
-    found: dict[tuple[str, ...], pa.ChunkedArray] = {}
+    found: dict[tuple[str, ...], pa.ChunkedArray[Any]] = {}
     wanted = tuple(paths)
     for path in wanted:
         for depth in range(1, len(path) + 1):
@@ -97,7 +97,7 @@ def relaxed(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _relaxed_field(field: pa.Field, name: str | None = None) -> pa.Field:
+def _relaxed_field(field: pa.Field[Any], name: str | None = None) -> pa.Field[Any]:
     return pa.field(name or field.name, relaxed(field.type), metadata=field.metadata)
 
 

@@ -106,7 +106,9 @@ class PartitionValueError(ValueError):
     def __init__(self, column: str, value: str, why: str) -> None:
         """Keep the column, the value as it is shown, and what is wrong with it."""
         super().__init__(column, value, why)
-        self.column, self.value, self.why = column, value, why
+        self.column = column
+        self.value = value
+        self.why = why
 
     def __str__(self) -> str:
         """One line that `json.loads` reads."""
@@ -114,7 +116,7 @@ class PartitionValueError(ValueError):
 
 
 def partition_texts(
-    values: pa.Array, column: str = "", *, months: bool = False
+    values: pa.Array[Any], column: str = "", *, months: bool = False
 ) -> list[str | None]:
     """Serialise partition values (PROTOCOL.md, "Partition Value Serialization").
 
@@ -149,7 +151,7 @@ def _has_text(value: Any) -> bool:
     return True
 
 
-def _texts(values: pa.Array, kind: pa.DataType) -> list[str | None]:
+def _texts(values: pa.Array[Any], kind: pa.DataType) -> list[str | None]:
     types = pa.types
     if types.is_string(kind) or types.is_large_string(kind):
         return list(values.to_pylist())

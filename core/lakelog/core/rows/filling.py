@@ -7,7 +7,7 @@ given for a generated column must equal those of its expression, for every row.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -216,7 +216,7 @@ def _evaluated(
     session_tz: str,
     *,
     default_at: int | None = None,
-) -> pa.ChunkedArray:
+) -> pa.ChunkedArray[Any]:
     """The values of an expression; in a default, the current time is that of the write."""
     from lakelog.core.expressions.values.evaluate import evaluate_value
 
@@ -235,7 +235,7 @@ def _evaluated(
         ) from exc
 
 
-def numbered(sequence: Identity, first: int, count: int) -> pa.Array:
+def numbered(sequence: Identity, first: int, count: int) -> pa.Array[Any]:
     """Numbers of an identity column: so many from the one with an index on."""
     if not count:
         return pa.nulls(0, pa.int64())
@@ -245,7 +245,9 @@ def numbered(sequence: Identity, first: int, count: int) -> pa.Array:
     return pc.cumulative_sum_checked(pa.concat_arrays([start, steps]))
 
 
-def _appended(rows: pa.Table, field: StructField, values: pa.Array | pa.ChunkedArray) -> pa.Table:
+def _appended(
+    rows: pa.Table, field: StructField, values: pa.Array[Any] | pa.ChunkedArray[Any]
+) -> pa.Table:
     if not field.nullable and values.null_count:
         raise ConstraintViolationError(
             f"[DELTA_NOT_NULL_CONSTRAINT_VIOLATED] NOT NULL constraint violated for column: "
@@ -258,7 +260,7 @@ def _appended(rows: pa.Table, field: StructField, values: pa.Array | pa.ChunkedA
 
 
 def _check_generated(
-    field: StructField, sql: str, rows: pa.Table, expected: pa.ChunkedArray, table: str
+    field: StructField, sql: str, rows: pa.Table, expected: pa.ChunkedArray[Any], table: str
 ) -> None:
     same = _same(rows.column(field.name), expected)
     if pc.all(same, min_count=0).as_py() is not False:
@@ -285,7 +287,7 @@ def _violation_text(column: str, sql: str) -> str:
     )
 
 
-def _same(given: pa.ChunkedArray, expected: pa.ChunkedArray) -> pa.ChunkedArray:
+def _same(given: pa.ChunkedArray[Any], expected: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     """`<=>`, row by row: null is null, and NaN is NaN."""
     kind = given.type
     if pa.types.is_nested(kind):

@@ -21,9 +21,7 @@ from lakelog.core.errors import CorruptLogError, DeltaAnalysisError
 from lakelog.core.schema.types import PrimitiveType, StructField
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from lakelog.core.schema.types import DataType
+    from lakelog.core.schema.types import DataType, SupportsArrowSchema
 
 GENERATION = "delta.generationExpression"
 DEFAULT = "CURRENT_DEFAULT"
@@ -59,7 +57,7 @@ class Identity(NamedTuple):
 @read_arguments
 def generated_column(
     name: str,
-    data_type: DataType | pa.DataType | str,
+    data_type: DataType | SupportsArrowSchema | str,
     expression: str,
     *,
     nullable: bool = True,
@@ -120,7 +118,7 @@ def identity_column(
 @read_arguments
 def column_with_default(
     name: str,
-    data_type: DataType | pa.DataType | str,
+    data_type: DataType | SupportsArrowSchema | str,
     default: str,
     *,
     nullable: bool = True,

@@ -28,7 +28,7 @@ FIELD_ID = b"PARQUET:field_id"
 """Where pyarrow keeps Parquet's id of a field."""
 _PREFIX = "delta.columnMapping."
 
-Match: TypeAlias = "Callable[[Iterable[pa.Field], StructType], list[StructField | None]]"
+Match: TypeAlias = "Callable[[Iterable[pa.Field[Any]], StructType], list[StructField | None]]"
 """Finds for each field of some data the matching field of the table, or `None`."""
 
 
@@ -131,12 +131,14 @@ def _kind_like(kind: DataType, like: DataType) -> DataType:
     return with_parts(kind, [_kind_like(*each) for _, *each in paired_parts(kind, like)])
 
 
-def by_name(fields: Iterable[pa.Field], target: StructType) -> list[StructField | None]:
+def by_name(fields: Iterable[pa.Field[Any]], target: StructType) -> list[StructField | None]:
     """A `Match` by the table's own names: the same spelling first, else ignoring case."""
     return _by(fields, target, lambda field: field.name)
 
 
-def by_physical_name(fields: Iterable[pa.Field], target: StructType) -> list[StructField | None]:
+def by_physical_name(
+    fields: Iterable[pa.Field[Any]], target: StructType
+) -> list[StructField | None]:
     """A `Match` by physical names: the same spelling first, else ignoring case.
 
     Case differs where a table was first written without mapping, which ignores it.
@@ -145,14 +147,14 @@ def by_physical_name(fields: Iterable[pa.Field], target: StructType) -> list[Str
 
 
 def _by(
-    fields: Iterable[pa.Field], target: StructType, name_of: Callable[[StructField], str]
+    fields: Iterable[pa.Field[Any]], target: StructType, name_of: Callable[[StructField], str]
 ) -> list[StructField | None]:
     exact = {name_of(each): each for each in target}
     loose = {name_of(each).lower(): each for each in reversed(target.fields)}
     return [exact.get(each.name) or loose.get(each.name.lower()) for each in fields]
 
 
-def by_field_id(fields: Iterable[pa.Field], target: StructType) -> list[StructField | None]:
+def by_field_id(fields: Iterable[pa.Field[Any]], target: StructType) -> list[StructField | None]:
     """A `Match` by Parquet's field ids; a field without an id matches no column of the table.
 
     What a reader wants besides the table's columns (`_change_type`) has none and is found by name.

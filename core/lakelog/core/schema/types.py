@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import orjson
 
@@ -30,6 +30,12 @@ _PRIMITIVES = frozenset(
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,9})\s*,\s*(-?\d{1,9})\s*\)")
 
 _MOST_DIGITS = 38
+
+
+class SupportsArrowSchema(Protocol):
+    """What can export itself as a schema, a field or a type of Arrow: pyarrow's, and others'."""
+
+    def __arrow_c_schema__(self) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)

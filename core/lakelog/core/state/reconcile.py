@@ -33,7 +33,7 @@ _MAPS = ("partitionValues", "tags")
 class Reconciled:
     """Some commits, reconciled: each file's last action, and the keys of all files they name."""
 
-    def __init__(self, keys: pa.ChunkedArray, added: pa.Table, removed: pa.Table) -> None:
+    def __init__(self, keys: pa.ChunkedArray[Any], added: pa.Table, removed: pa.Table) -> None:
         """Keep the parts."""
         self.keys = keys
         """Every file that an action names, some of them more than once."""
@@ -114,7 +114,7 @@ def _shape(rows: Any) -> tuple[Any, ...] | None:
     return shapes.pop() if len(shapes) == 1 else None
 
 
-def _last_of_each(keys: pa.ChunkedArray, commits: Sequence[Commit]) -> pa.Array | None:
+def _last_of_each(keys: pa.ChunkedArray[Any], commits: Sequence[Commit]) -> pa.Array[Any] | None:
     """Mark the last row of every key; `None` where no key comes twice.
 
     Args:
@@ -156,7 +156,7 @@ def _last_by_dict(keys: list[str], commits: Sequence[Commit]) -> dict[str, int]:
     return last
 
 
-def _places(commits: Sequence[Commit]) -> pa.Array:
+def _places(commits: Sequence[Commit]) -> pa.Array[Any]:
     places = array("q", bytes(8 * sum(len(c.adds) + len(c.removes) for c in commits)))
     for block, start, end in _spans(commits):
         base = block << _ROW_BITS

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     import pyarrow as pa
+    from pyarrow.dataset import Dataset
 
     from lakelog.core.actions import (
         AddFile,
@@ -70,7 +71,7 @@ class Snapshot:
         # wait for the storage.
         self._timestamp: int | None = None
         self._file_table: pa.Table | None = None
-        self.terms = terms or TableTerms(state.metadata, state.protocol)
+        self.terms: TableTerms = terms or TableTerms(state.metadata, state.protocol)
         """What metadata and protocol ask of writers; one object while neither changes."""
 
     @property
@@ -426,7 +427,7 @@ class Snapshot:
 
         return Scan(self, columns, where, progress=progress)
 
-    def to_pyarrow_dataset(self) -> Any:
+    def to_pyarrow_dataset(self) -> Dataset:
         """The files as a dataset of pyarrow; see `Scan.to_pyarrow_dataset`.
 
         Raises:

@@ -94,7 +94,9 @@ class FileStats:
     columns: Mapping[_Path, Bounds]
 
 
-def read_stats(texts: pa.ChunkedArray | pa.Array, wanted: Mapping[_Path, DataType]) -> FileStats:
+def read_stats(
+    texts: pa.ChunkedArray[Any] | pa.Array[Any], wanted: Mapping[_Path, DataType]
+) -> FileStats:
     """Read the statistics of some columns.
 
     Args:

@@ -70,7 +70,7 @@ def stats_type(
     return pa.struct(fields)
 
 
-def parse_stats(texts: pa.Array, target: pa.StructType) -> pa.Array:
+def parse_stats(texts: pa.Array[Any], target: pa.StructType) -> pa.Array[Any]:
     """One struct per string; null where it is null or no JSON object."""
     return array_of([_parsed(text, target) for text in texts.to_pylist()], target)
 

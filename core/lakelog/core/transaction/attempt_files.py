@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions import AddCDCFile, AddFile
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-logger = logging.getLogger("lakelog")
+logger: logging.Logger = logging.getLogger("lakelog")
 
 
 class _Writer(Protocol):

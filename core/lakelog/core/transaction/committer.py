@@ -110,7 +110,7 @@ class Committer:
         self._snapshot, self._read_version = reads.snapshot, reads.version
         self._table, self._clock = delta_log.table, delta_log.clock
         self._conf = DeltaConf.from_mapping(delta_log.conf)
-        self.txn_id = str(uuid.uuid4())
+        self.txn_id: str = str(uuid.uuid4())
         self.attempts: list[CommitStats] = []
         """One record for each attempt."""
         self._read_at_ms = self._clock.now_ms()

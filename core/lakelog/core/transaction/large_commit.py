@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.table_log import TableLog
 
-logger = logging.getLogger("lakelog")
+logger: logging.Logger = logging.getLogger("lakelog")
 _BATCH = 1000
 
 

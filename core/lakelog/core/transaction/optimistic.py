@@ -59,9 +59,9 @@ class OptimisticTransaction:
         """
         self.delta_log = delta_log
         """The table that it changes."""
-        self.reads = Reads(snapshot)
+        self.reads: Reads = Reads(snapshot)
         """What it reads."""
-        self.changes = Changes(delta_log, snapshot)
+        self.changes: Changes = Changes(delta_log, snapshot)
         """What it changes of metadata and protocol."""
         self._committer = Committer(delta_log, self.reads, self.changes)
 

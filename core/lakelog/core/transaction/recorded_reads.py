@@ -33,7 +33,7 @@ class Reads:
             snapshot: what is read; None where no table exists yet.
         """
         self.snapshot = snapshot
-        self.record = ReadSet()
+        self.record: ReadSet = ReadSet()
 
     @property
     def version(self) -> int:

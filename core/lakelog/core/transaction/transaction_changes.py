@@ -49,9 +49,9 @@ class Changes:
         self._new_metadata: Metadata | None = None
         self._new_protocol: Protocol | None = None
         self._new_terms: TableTerms | None = None
-        self.has_written = False
+        self.has_written: bool = False
         """Whether data files were written."""
-        self.only_marks = False
+        self.only_marks: bool = False
         """Whether the marks of identity columns are all that changes."""
         self._checks: list[Callable[[], object]] = []
 

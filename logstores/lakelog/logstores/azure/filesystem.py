@@ -58,8 +58,6 @@ class AccountRouter(pyarrow.fs.FileSystemHandler):  # type: ignore[misc]  # pyar
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AccountRouter) and self._conf == other._conf
 
-    __hash__ = None  # type: ignore[assignment]  # a conf is not a key
-
     def get_type_name(self) -> str:
         return "lakelog-azure"
 

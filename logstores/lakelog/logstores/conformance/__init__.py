@@ -64,10 +64,11 @@ _LAZY = {
     "run_fault_conformance": "runner",
 }
 
+if not TYPE_CHECKING:  # else a type checker takes every name for one that is here
 
-def __getattr__(name: str) -> Any:
-    import importlib
+    def __getattr__(name: str) -> Any:
+        import importlib
 
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+        if name not in _LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)

@@ -99,8 +99,8 @@ class FaultProxy:
         self.fired: list[str] = []
         self.requests: list[str] = []
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.port = int(self._listener.getsockname()[1])
-        self.url = f"http://127.0.0.1:{self.port}{parts.path}"
+        self.port: int = int(self._listener.getsockname()[1])
+        self.url: str = f"http://127.0.0.1:{self.port}{parts.path}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def arm(self, fault: str, match: bytes | re.Pattern[bytes], times: int = 1) -> None:

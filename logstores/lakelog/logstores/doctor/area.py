@@ -34,7 +34,7 @@ class ProbeArea:
         self._uri = uri.rstrip("/")
         self._missing: list[str] = []
         self._logs: list[str] = []
-        self.folder = f"{self._uri}/{probe_folder()}"
+        self.folder: str = f"{self._uri}/{probe_folder()}"
 
     def log(self, name: str) -> str:
         """Make a folder for a log, as a table's, and return its URI.

@@ -71,8 +71,8 @@ class FileProbe:
         self._store = store
         self._log = log
         self._samples = samples
-        self.latencies = Latencies()
-        self.wrote = False
+        self.latencies: Latencies = Latencies()
+        self.wrote: bool = False
 
     def findings(self) -> Iterator[Finding]:
         """Run all; what depends on a failed step is skipped.

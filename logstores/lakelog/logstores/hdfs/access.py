@@ -19,6 +19,8 @@ from lakelog.logstores.travelling import own_settings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lakelog.logstores.object_store.create_once import RetryPolicy
+
 _LIVE: Final[weakref.WeakSet[Hdfs]] = weakref.WeakSet()
 
 
@@ -40,9 +42,9 @@ class Hdfs:
         Raises:
             LogStoreConfError: a retry setting is not a number.
         """
-        self.conf = dict(conf)
-        self.policy = retry_policy(conf)
-        self.timeout = seconds_setting(conf, keys.REQUEST_TIMEOUT)
+        self.conf: dict[str, str] = dict(conf)
+        self.policy: RetryPolicy = retry_policy(conf)
+        self.timeout: float = seconds_setting(conf, keys.REQUEST_TIMEOUT)
         self._lock = threading.Lock()
         self._clients: dict[str, tuple[HdfsClient, WebHdfs]] = {}
         _LIVE.add(self)

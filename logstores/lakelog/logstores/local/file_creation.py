@@ -80,7 +80,7 @@ class Folder:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.fd = os.open(path or "/", os.O_RDONLY | os.O_DIRECTORY | _O_CLOEXEC)
+        self.fd: int = os.open(path or "/", os.O_RDONLY | os.O_DIRECTORY | _O_CLOEXEC)
 
     def __enter__(self) -> Self:
         return self
@@ -133,7 +133,7 @@ class Draft:
     def __init__(self, folder: Folder, name: str, *, anonymous: bool) -> None:
         self._folder = folder
         self._name = name
-        self.target = f"{folder.path}/{name}"
+        self.target: str = f"{folder.path}/{name}"
         self._temp: str | None = None
         self._fd = -1
         try:

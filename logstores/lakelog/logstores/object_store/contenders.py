@@ -79,7 +79,7 @@ class ObjectContender(Contender):
         self._prefix = prefix
         self._timeout = timeout
         self._made: set[str] = set()
-        self.pre_sent = prepared(client, self._key(0), "x") is not None
+        self.pre_sent: bool = prepared(client, self._key(0), "x") is not None
         # A server that has to check a signature over the body takes it all before it looks for
         # the object, and whichever looks first may well be done before the next one looks. Without
         # that signature every writer has looked when the last bytes come.

@@ -80,7 +80,7 @@ class LogStoreService:
         """
         need(socket, "AF_UNIX", "the LogStore service, which listens on a Unix socket,")
         file = default_endpoint_file() if endpoint_file is None else Path(endpoint_file)
-        self.endpoint_file = file.absolute()
+        self.endpoint_file: Path = file.absolute()
         _clear_away(self.endpoint_file)
         self._stores = Stores(conf or {})
         self._who = f"lakelog {_own_version()}, process {os.getpid()}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
 
@@ -58,7 +58,7 @@ def bitmaps(rows: DataFrame, keys: Sequence[str] = (), counts: Sequence[Column] 
 
 def partitions_matching(
     spark: SparkSession, snapshot: Snapshot, files: pa.Table, condition: Column, alias: str | None
-) -> pa.Array | None:
+) -> pa.Array[Any] | None:
     """For each file whether every row of it meets a condition on partition columns.
 
     Args:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-logger = logging.getLogger("lakelog")
+logger: logging.Logger = logging.getLogger("lakelog")
 
 _lock = threading.Lock()
 _originals: dict[type, dict[str, Any]] = {}

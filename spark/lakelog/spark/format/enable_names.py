@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from lakelog.spark.format.requests import Wrap
     from lakelog.spark.format.stream_reader import DeltaStreamReader
     from lakelog.spark.writing.writer import DeltaWriter
 
@@ -473,11 +474,11 @@ def _list_columns(original: Any) -> Any:
     return list_columns
 
 
-SESSION_NAMES = {"table": _session_table}
+SESSION_NAMES: dict[str, Wrap] = {"table": _session_table}
 """Method -> what wraps PySpark's own; and so the others."""
-READER = {"table": table_of(DeltaReader), "changes": refuse_changes}
-WRITER = {"insertInto": _insert_into, "saveAsTable": _save_as_table}
-FRAME = {
+READER: dict[str, Wrap] = {"table": table_of(DeltaReader), "changes": refuse_changes}
+WRITER: dict[str, Wrap] = {"insertInto": _insert_into, "saveAsTable": _save_as_table}
+FRAME: dict[str, Wrap] = {
     "writeTo": _write_to,
     "mergeInto": _merge_into,
     "alias": _alias,
@@ -487,12 +488,12 @@ FRAME = {
     "createOrReplaceGlobalTempView": _makes_view(shared=True),
     "registerTempTable": _makes_view(shared=False),
 }
-WRITER_V2 = {
+WRITER_V2: dict[str, Wrap] = {
     **noting(_V2_NOTES),
     **{name: _verb(name, makes=True) for name in ("create", "replace", "createOrReplace")},
     **{name: _verb(name, makes=False) for name in ("append", "overwrite", "overwritePartitions")},
 }
-CATALOG = {
+CATALOG: dict[str, Wrap] = {
     "truncateTable": _truncate,
     "cacheTable": _of_cache(cache_table),
     "uncacheTable": _of_cache(uncache_table),

@@ -28,6 +28,8 @@ from lakelog.spark.streaming.stream_writer import DeltaStreamWriter
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from lakelog.spark.format.requests import Wrap
+
 
 def stream_classes(spark: SparkSession) -> tuple[Any, Any]:
     """PySpark's reader and writer for sessions of this kind."""
@@ -161,12 +163,12 @@ def _frame(writer: Any) -> DataFrame:
     return ConnectFrame(writer._write_stream._child, spark)
 
 
-STREAM_READER = {
+STREAM_READER: dict[str, Wrap] = {
     "load": _load,
     "table": table_of(DeltaStreamReader),
     "changes": refuse_changes,
     **noting(_READER_NOTES),
 }
 """Method -> what wraps PySpark's own."""
-STREAM_WRITER = {"start": _start, "toTable": _to_table, **noting(_NOTES)}
+STREAM_WRITER: dict[str, Wrap] = {"start": _start, "toTable": _to_table, **noting(_NOTES)}
 """Method -> what wraps PySpark's own."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Note: TypeAlias = "Callable[..., None]"
+Wrap: TypeAlias = "Callable[[Any], Any]"
 """Takes the request and the arguments of the call."""
 
 
@@ -91,7 +92,7 @@ def layout_note(name: str) -> Note:
     return note
 
 
-def noting(notes: dict[str, Note]) -> dict[str, Callable[[Any], Any]]:
+def noting(notes: dict[str, Note]) -> dict[str, Wrap]:
     """Wrappers that record a call, and then make it."""
 
     def wrapping(note: Note) -> Callable[[Any], Any]:

@@ -82,7 +82,7 @@ class ScanJob:
         """How many there are."""
         return len(self.starts) - 1
 
-    def only(self, kept: pa.ChunkedArray) -> ScanJob:
+    def only(self, kept: pa.ChunkedArray[Any]) -> ScanJob:
         """The same read of fewer files.
 
         Args:
@@ -206,7 +206,7 @@ class ArrowScan:
         if "version" not in files.column_names:
             versions = pa.repeat(scalar_of(snapshot.version, pa.int64()), files.num_rows)
             files = files.append_column("version", versions)
-        self.job = ScanJob(
+        self.job: ScanJob = ScanJob(
             table=snapshot.table,
             version=snapshot.version,
             reader=RowReader(

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from lakelog.core import Expression, Snapshot
     from lakelog.core.schema import StructType as TableSchema
 
-logger = logging.getLogger("lakelog")
+logger: logging.Logger = logging.getLogger("lakelog")
 
 _PATH_CONF = store_keys.READ_PATH.name
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lakelog.core import DeltaConf
     from lakelog.core.engine.log import FileSelection, Kind, ReplayJob
 
-logger = logging.getLogger("lakelog")
+logger: logging.Logger = logging.getLogger("lakelog")
 
 _MODE = store_keys.REPLAY.name
 _MODES = ("auto", "driver", "spark")

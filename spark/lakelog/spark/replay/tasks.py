@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -190,7 +190,7 @@ class CommitRows:
         names = [KEY, BLOCK, ROW, IS_KIND, *self.schema.names]
         yield from pa.table(columns, names).to_batches(max_chunksize=_BATCH_ROWS)
 
-    def _chosen(self, rows: pa.Table) -> pa.ChunkedArray:
+    def _chosen(self, rows: pa.Table) -> pa.ChunkedArray[Any]:
         selection = self.selection
         if selection is None:
             return pa.chunked_array([array_of([True] * rows.num_rows, pa.bool_())])

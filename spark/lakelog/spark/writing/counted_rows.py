@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import AddFile
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _PATIENCE: Final = 60.0
 """Seconds for Spark to tell a count after the job's end; it comes with the next of its events."""
@@ -43,7 +43,9 @@ class CountedRows:
             self._count = OverConnect()
         else:
             self._count = Observation()
-        self.frame = frame.observe(self._count, functions.count(functions.lit(1)).alias("rows"))
+        self.frame: DataFrame = frame.observe(
+            self._count, functions.count(functions.lit(1)).alias("rows")
+        )
 
     def check(self, adds: Sequence[AddFile], table: str) -> None:
         """Compare with the files that were found after the job.

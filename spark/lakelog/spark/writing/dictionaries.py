@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from lakelog.core import DeltaLog
 
-logger = logging.getLogger("lakelog")
+logger: logging.Logger = logging.getLogger("lakelog")
 
 _ENOUGH_ROWS = 100_000
 """In fewer rows any column looks as if its values never came again."""

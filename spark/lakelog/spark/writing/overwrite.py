@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
@@ -133,7 +133,7 @@ _ROW = "__lakelog_file"
 
 def _of_partitions(
     snapshot: Snapshot, spark: SparkSession, files: pa.Table, condition: Column
-) -> pa.Array | None:
+) -> pa.Array[Any] | None:
     """For each file whether its partition matches; `None` for a condition on other columns too."""
     if not snapshot.partition_columns:
         return None

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from lakelog.core.engine.write import FileLayout, IdentityBounds, WritePlan
     from lakelog.spark.writing.options import WriteOptions
 
-logger = logging.getLogger("lakelog")
+logger: logging.Logger = logging.getLogger("lakelog")
 
 _PATH_CONF = store_keys.WRITE_PATH.name
 _PATHS = ("auto", "driver", "native", "arrow")

@@ -208,7 +208,7 @@ def test_an_expression_of_pyarrow_that_means_nothing_is_refused(
     with pytest.raises(DeltaAnalysisError, match="SQL text, or the names of columns"):
         merge(uri, {"id": [1]}, pc.field("source.id") == pc.field("target.id"))
     with pytest.raises((DeltaAnalysisError, InvalidPredicateError)):
-        merge(uri, {"id": [1]}, ["id"]).when_matched_delete(5).execute()
+        merge(uri, {"id": [1]}, ["id"]).when_matched_delete(5).execute()  # type: ignore[arg-type]
 
 
 def test_the_columns_of_an_expression_are_found_whatever_their_names() -> None:

@@ -65,7 +65,7 @@ def test_batches_and_readers_are_taken_and_other_things_refused(uri: str) -> Non
     write_arrow(uri, pa.RecordBatchReader.from_batches(batch.schema, [batch]), mode="append")
     assert rows(uri) == [{"id": 1}, {"id": 1}]
     with pytest.raises(DeltaAnalysisError, match="not set"):
-        write_arrow(uri, {"id"}, mode="append")
+        write_arrow(uri, {"id"}, mode="append")  # type: ignore[arg-type]
 
 
 def test_the_modes_do_what_they_say_where_a_table_exists(uri: str) -> None:

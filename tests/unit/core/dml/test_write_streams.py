@@ -278,7 +278,7 @@ def test_mixed_values_of_a_column_are_named(uri: str) -> None:
     for data in (frame, {"a": [1, None, "x"]}, [{"a": 1}, {"b": 2}, {"a": "x"}]):
         message = r"column a has in row 2, counted from 0, 'x' \(str\), and before it 1 \(int\)"
         with pytest.raises(DeltaAnalysisError, match=message):
-            write_arrow(uri, data)
+            write_arrow(uri, data)  # type: ignore[arg-type]
     nothing_left(uri)
 
 

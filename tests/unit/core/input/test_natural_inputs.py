@@ -41,6 +41,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+
+class Exported:
+    """What another library has of Arrow."""
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    def __arrow_c_schema__(self) -> object:
+        return self._own.__arrow_c_schema__()
+
+
 LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")
 SCHEMA = StructType((StructField("id", LONG), StructField("s", TEXT)))
 SAME: dict[str, Any] = {
@@ -49,6 +60,12 @@ SAME: dict[str, Any] = {
     "names and SQL": {"id": "bigint", "s": "STRING"},
     "names and the log's": {"id": "long", "s": "string"},
     "names and Arrow": {"id": pa.int64(), "s": pa.large_string()},
+    "another library's": Exported(pa.schema([("id", pa.int64()), ("s", pa.string())])),
+    "another library's fields": [
+        Exported(pa.field("id", pa.int64())),
+        Exported(pa.field("s", pa.string())),
+    ],
+    "names and another library's": {"id": Exported(pa.int64()), "s": Exported(pa.string())},
     "names and ours": {"id": LONG, "s": TEXT},
     "SQL": "id BIGINT, s string",
     "fields": [StructField("id", LONG), pa.field("s", pa.string())],
@@ -97,6 +114,12 @@ def test_a_schema_is_taken_in_every_form_at_every_door(given: Any, tmp_path: Pat
         (tmp_path / each.rpartition("/")[2]).rename(tmp_path / ("_" + each.rpartition("/")[2]))
     convert_to_delta(str(tmp_path), given)
     assert DeltaLog.for_table(str(tmp_path)).snapshot.partition_columns == ["id", "s"]
+
+
+def test_an_arrow_type_alone_is_no_schema() -> None:
+    for kind in (pa.int64(), pa.field("id", pa.int64()), Exported(pa.int64())):
+        with pytest.raises(DeltaAnalysisError, match="the schema must be a StructType"):
+            schema_from(kind)
 
 
 @pytest.mark.parametrize(

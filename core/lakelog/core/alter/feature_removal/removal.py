@@ -211,7 +211,7 @@ def _of_older_types(snapshot: Snapshot) -> pa.Table:
     return files.filter(pc.equal(_flags(older), True))
 
 
-def _flags(values: list[Any]) -> pa.Array:
+def _flags(values: list[Any]) -> pa.Array[Any]:
     import pyarrow as pa
 
     return array_of(values, pa.bool_())

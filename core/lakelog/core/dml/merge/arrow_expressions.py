@@ -61,7 +61,7 @@ class ArrowNames:
         """Take what each name means."""
         self.columns = columns
         fields = [pa.field(name, to_arrow_field(each).type) for name, each in columns.items()]
-        self.schema = pa.schema(fields)
+        self.schema: pa.Schema = pa.schema(fields)
 
 
 def arrow_bound(expression: Any, names: ArrowNames, what: str, *, condition: bool) -> ArrowBound:

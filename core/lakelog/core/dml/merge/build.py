@@ -94,7 +94,9 @@ class RowBuilder:
             field = schema.get(each.field.name)
             if field is not None:
                 self._columns.append((field, self._settled(each, field)))
-        self.names = frozenset(name for _, value in self._columns for name in self._used(value))
+        self.names: frozenset[str] = frozenset(
+            name for _, value in self._columns for name in self._used(value)
+        )
         """The columns of `Sides.schema` that the new rows need."""
 
     def _settled(self, column: NewColumn, field: StructField) -> Value:

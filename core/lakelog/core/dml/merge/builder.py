@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lakelog.core.arguments import check_text, checked_progress, is_text, read_arguments, refusal
 from lakelog.core.delta_log import log_of
@@ -18,15 +18,14 @@ from lakelog.core.progress import check_progress, progress_callback
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyarrow.compute import Expression as ArrowExpression
-
     from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.dml.merge.clauses import When
+    from lakelog.core.expressions.filter import ArrowCondition
     from lakelog.core.input.given_rows import GivenRows
     from lakelog.core.progress import GivenProgress
     from lakelog.core.transaction.command_commit import RowsChanged
 
-MergeCondition: TypeAlias = Union[str, "ArrowExpression"]
+MergeCondition: TypeAlias = "str | ArrowCondition"
 """SQL text, or an expression of `pyarrow.compute`."""
 
 

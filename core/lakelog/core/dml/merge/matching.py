@@ -90,7 +90,7 @@ class Matcher:
             i for i, each in enumerate(clauses) if each.when == "not matched by source"
         ]
         self._takes_many = takes_many_matches(clauses)
-        self.reads_all = bool(self._by_source)
+        self.reads_all: bool = bool(self._by_source)
         """Whether rows that match nothing matter."""
         self._used = self._source_columns(source)
         self._candidates = self._possible()
@@ -101,7 +101,7 @@ class Matcher:
         }
         self._read = StructType(tuple(f for f in sides.target.schema if f.name in names))
         self._files = TableFileReader(snapshot, self._read)
-        self.keys = self._keys()
+        self.keys: list[Any] = self._keys()
         """Of each key of the search condition, the values that the source has."""
         self._index = self._indexed()
         self._found: list[pa.Array[Any]] = []

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from lakelog.core.progress import ProgressCallback
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-logger = logging.getLogger("lakelog")
+logger: logging.Logger = logging.getLogger("lakelog")
 
 _BATCH_ROWS = 1 << 17
 """Rows of the source that are inserted at once."""

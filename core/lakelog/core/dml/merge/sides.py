@@ -260,7 +260,7 @@ class Sides:
 
     def evaluate(
         self, bound: Bound, rows: pa.Table, target: DataType = _BOOLEAN
-    ) -> pa.ChunkedArray:
+    ) -> pa.ChunkedArray[Any]:
         """The values for rows of `schema`, of which the columns that it uses are enough.
 
         Raises:
@@ -276,7 +276,7 @@ class Sides:
             root=bound.root,
         )
 
-    def true_for(self, bound: Bound | ArrowBound, rows: pa.Table) -> pa.ChunkedArray:
+    def true_for(self, bound: Bound | ArrowBound, rows: pa.Table) -> pa.ChunkedArray[Any]:
         """For each row whether a condition is true; where it is null it is not."""
         if isinstance(bound, ArrowBound):
             return pc.fill_null(pa.chunked_array([bound.values(rows)]), False)

@@ -66,7 +66,7 @@ class SourceIndex:
         self._rows = order.slice(0, len(codes) - codes.null_count)
         counted = pc.value_counts(codes.drop_null())
         counts = counted.field("counts").take(pc.sort_indices(counted.field("values")))
-        self.is_unique = len(counts) == len(self._rows)
+        self.is_unique: bool = len(counts) == len(self._rows)
         self._groups = None
         if not self.is_unique:
             ends = pc.cumulative_sum(counts).cast(pa.int32())

@@ -38,7 +38,7 @@ def evaluate_value(
     session_tz: str = "UTC",
     now_ms: int | None = None,
     root: Expression | None = None,
-) -> pa.ChunkedArray:
+) -> pa.ChunkedArray[Any]:
     """The value of an expression for every row.
 
     Args:

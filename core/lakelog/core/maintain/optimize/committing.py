@@ -43,7 +43,7 @@ class Committed:
         self.version = version
         self.bins = bins
         self.added = added
-        self.removed = [file for each in bins for file in each.files]
+        self.removed: list[AddFile] = [file for each in bins for file in each.files]
 
 
 class OptimizeBatch:

@@ -27,11 +27,11 @@ _KEY_BITS = 62
 class Ranges:
     """Where the ranges of a column end."""
 
-    bounds: pa.Array
+    bounds: pa.Array[Any]
     """Ascending, without nulls."""
 
     @classmethod
-    def sampled(cls, values: pa.ChunkedArray, bits: int) -> Ranges:
+    def sampled(cls, values: pa.ChunkedArray[Any], bits: int) -> Ranges:
         """Ranges with about as many of some sampled values each, numbered by so many bits."""
         kept = pc.drop_null(_plain(values))
         order = kept.take(pc.sort_indices(kept))
@@ -42,7 +42,7 @@ class Ranges:
             bounds = bounds.combine_chunks()
         return cls(pc.unique(bounds))
 
-    def numbers(self, values: pa.ChunkedArray) -> pa.Array:
+    def numbers(self, values: pa.ChunkedArray[Any]) -> pa.Array[Any]:
         """The range of each value: how many bounds are below it. Null is in the first."""
         plain = _plain(values).combine_chunks()
         if not len(self.bounds):
@@ -53,7 +53,7 @@ class Ranges:
 class Curve:
     """A curve of one table, or of those of its partitions that are ordered together."""
 
-    def __init__(self, kind: str, samples: Sequence[pa.ChunkedArray]) -> None:
+    def __init__(self, kind: str, samples: Sequence[pa.ChunkedArray[Any]]) -> None:
         """Lay it through a sample of rows.
 
         Args:
@@ -64,13 +64,13 @@ class Curve:
         self._ranges = [Ranges.sampled(each, self._bits) for each in samples]
         self._key = hilbert if kind == "hilbert" and len(samples) > 1 else interleaved
 
-    def places(self, columns: Sequence[pa.ChunkedArray]) -> pa.Array:
+    def places(self, columns: Sequence[pa.ChunkedArray[Any]]) -> pa.Array[Any]:
         """Where each row is on the curve: 64-bit numbers, not negative."""
         pairs = zip(self._ranges, columns, strict=True)
         return self._key([ranges.numbers(values) for ranges, values in pairs], self._bits)
 
 
-def interleaved(numbers: Sequence[pa.Array], bits: int) -> pa.Array:
+def interleaved(numbers: Sequence[pa.Array[Any]], bits: int) -> pa.Array[Any]:
     """The numbers' bits in turn, the highest of the first number first."""
     key = _zeros(len(numbers[0]))
     for bit in reversed(range(bits)):
@@ -80,7 +80,7 @@ def interleaved(numbers: Sequence[pa.Array], bits: int) -> pa.Array:
     return key
 
 
-def hilbert(numbers: Sequence[pa.Array], bits: int) -> pa.Array:
+def hilbert(numbers: Sequence[pa.Array[Any]], bits: int) -> pa.Array[Any]:
     """The places on Hilbert's curve of points with these coordinates."""
     axes: list[Any] = list(numbers)
     for bit in reversed(range(1, bits)):
@@ -102,7 +102,9 @@ def hilbert(numbers: Sequence[pa.Array], bits: int) -> pa.Array:
     return interleaved([pc.bit_wise_xor(axis, turned) for axis in axes], bits)
 
 
-def counted_below(bounds: pa.Array, values: pa.Array, *, equal: bool = False) -> pa.Array:
+def counted_below(
+    bounds: pa.Array[Any], values: pa.Array[Any], *, equal: bool = False
+) -> pa.Array[Any]:
     """How many ascending bounds are below each value; null, or anything, for null.
 
     Args:
@@ -126,6 +128,6 @@ def _zeros(count: int) -> Any:
     return pa.repeat(scalar_of(0, pa.int64()), count)
 
 
-def _plain(values: pa.ChunkedArray) -> Any:
+def _plain(values: pa.ChunkedArray[Any]) -> Any:
     """Values of a type that can be ranked."""
     return values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values

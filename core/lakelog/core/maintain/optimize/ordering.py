@@ -40,7 +40,7 @@ class RowOrder:
     curve: str
     """`zorder` or `hilbert`."""
 
-    def values(self, rows: pa.Table) -> list[pa.ChunkedArray]:
+    def values(self, rows: pa.Table) -> list[pa.ChunkedArray[Any]]:
         """The columns of some rows."""
         found = []
         for top, *inner in self.columns:
@@ -85,10 +85,10 @@ def ordered(
                 yield number // per_output, rows
 
 
-def _sample(parts: Iterable[list[pa.ChunkedArray]]) -> list[pa.ChunkedArray]:
+def _sample(parts: Iterable[list[pa.ChunkedArray[Any]]]) -> list[pa.ChunkedArray[Any]]:
     """Every n-th row, with n so that not many more are kept than are needed."""
     step, seen = 1, 0
-    kept: list[list[pa.ChunkedArray]] = []
+    kept: list[list[pa.ChunkedArray[Any]]] = []
     count = 0
     for columns in parts:
         rows = len(columns[0])
@@ -106,11 +106,11 @@ def _sample(parts: Iterable[list[pa.ChunkedArray]]) -> list[pa.ChunkedArray]:
     return _joined(kept)
 
 
-def _bytes(parts: list[list[pa.ChunkedArray]]) -> int:
+def _bytes(parts: list[list[pa.ChunkedArray[Any]]]) -> int:
     return sum(column.nbytes for columns in parts for column in columns)
 
 
-def _joined(parts: list[list[pa.ChunkedArray]]) -> list[pa.ChunkedArray]:
+def _joined(parts: list[list[pa.ChunkedArray[Any]]]) -> list[pa.ChunkedArray[Any]]:
     if not parts:
         return []
     return [
@@ -119,7 +119,7 @@ def _joined(parts: list[list[pa.ChunkedArray]]) -> list[pa.ChunkedArray]:
     ]
 
 
-def _cuts(places: pa.Array, stretches: int) -> pa.Array:
+def _cuts(places: pa.Array[Any], stretches: int) -> pa.Array[Any]:
     """The first place of each stretch but the first."""
     order = places.take(pc.sort_indices(places))
     return order.take(
@@ -176,7 +176,7 @@ class _Spill:
                 each.close()
         self._stack.close()
 
-    def deal(self, rows: pa.Table, numbers: pa.Array) -> None:
+    def deal(self, rows: pa.Table, numbers: pa.Array[Any]) -> None:
         order = pc.sort_indices(numbers)
         ends = pc.run_end_encode(numbers.take(order))
         rows, start = rows.take(order), 0

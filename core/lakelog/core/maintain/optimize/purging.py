@@ -87,7 +87,7 @@ def _leaves(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(_paths(schema))
 
 
-def _paths(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
+def _paths(fields: Iterable[pa.Field[Any]], above: str = "") -> Iterator[str]:
     """The struct fields at any depth; how lists and maps are spelled on the way does not count."""
     import pyarrow as pa
 

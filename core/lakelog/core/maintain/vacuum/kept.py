@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from lakelog.core.maintain.vacuum.protected import ProtectedFiles
 
 if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.state.snapshot import Snapshot
     from lakelog.logstores import FileStatus
 
 
@@ -36,13 +37,13 @@ class KeptFiles:
         """
         self._log = log
         self._cutoff = cutoff
-        self.snapshot = log.snapshot
-        self.live = ProtectedFiles(log.table)
+        self.snapshot: Snapshot = log.snapshot
+        self.live: ProtectedFiles = ProtectedFiles(log.table)
         """The files of the newest version."""
         self.live.add(self.snapshot.file_table)
-        self.taken = ProtectedFiles(log.table)
+        self.taken: ProtectedFiles = ProtectedFiles(log.table)
         """Those taken out since the cutoff, once `settle` was called."""
-        self.is_sure = True
+        self.is_sure: bool = True
         """Whether both clocks agree, once `settle` was called."""
         self._commits: list[tuple[int, FileStatus]] | None = None
 
@@ -87,7 +88,7 @@ class KeptFiles:
                 self.taken.add_paths(pa.chunked_array([array_of(each.change_files, pa.string())]))
         self.is_sure = named.issuperset(self._canonical(late["path"]))
 
-    def _canonical(self, paths: pa.ChunkedArray) -> list[str]:
+    def _canonical(self, paths: pa.ChunkedArray[Any]) -> list[str]:
         found: list[str] = canonical_paths(self._log.table, paths).to_pylist()
         return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -46,7 +46,7 @@ class ProtectedFiles:
         self.paths: set[str] = set()
         self._names: set[str] = set()
         """Of files elsewhere, or so it seems."""
-        self._folded: pa.Array | None = None
+        self._folded: pa.Array[Any] | None = None
         self._folders: set[str] | None = None
 
     def add(self, rows: pa.Table) -> None:
@@ -61,7 +61,7 @@ class ProtectedFiles:
         self.add_paths(rows["path"])
         self.add_vectors(rows["deletion_vector"])
 
-    def add_vectors(self, vectors: pa.ChunkedArray) -> None:
+    def add_vectors(self, vectors: pa.ChunkedArray[Any]) -> None:
         """Protect the files of deletion vectors; see `add`."""
         self._changed()
         if vectors.null_count < len(vectors):
@@ -75,7 +75,7 @@ class ProtectedFiles:
             for kind, text in set(pairs):
                 self._add_vector(kind, text)
 
-    def add_paths(self, paths: pa.ChunkedArray) -> None:
+    def add_paths(self, paths: pa.ChunkedArray[Any]) -> None:
         """Protect files by the `path` of their actions."""
         self._changed()
         canonical = canonical_paths(self._table, paths)
@@ -88,7 +88,7 @@ class ProtectedFiles:
         # A writer that forgot to encode has a file of exactly this name.
         self.paths.update(paths.filter(pc.match_substring(paths, "%")).to_pylist())
 
-    def _add_linked(self, paths: pa.ChunkedArray) -> None:
+    def _add_linked(self, paths: pa.ChunkedArray[Any]) -> None:
         """Protect files in folders that are links, as readers find them there, by their places."""
         inner = paths.filter(pc.match_substring(paths, "/"))
         folders = pc.replace_substring_regex(inner, "/[^/]*$", "")
@@ -164,5 +164,5 @@ class ProtectedFiles:
         return folder in self._folders
 
 
-def _folded(paths: Collection[str]) -> pa.Array:
+def _folded(paths: Collection[str]) -> pa.Array[Any]:
     return pc.utf8_lower(pc.utf8_normalize(array_of(list(paths), pa.string()), form="NFC"))

@@ -130,8 +130,8 @@ class TrackingLog:
             conf: chooses the store.
         """
         name = f"_schema_log_{table_id}" + (f"_{tracking_id}" if tracking_id else "")
-        self.location = normalize_table_uri(location)
-        self.folder = posixpath.join(self.location, name)
+        self.location: str = normalize_table_uri(location)
+        self.folder: str = posixpath.join(self.location, name)
         self._store = log_store_for(self.folder, conf)
         self._table_id = table_id
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
 
 # Few names, so that they meet again; some are prefixes of each other, some sort oddly.
-NAMES = st.sampled_from(
+_NAMES = st.sampled_from(
     [
         "00000000000000000000.json",
         "00000000000000000001.json",
@@ -44,9 +44,9 @@ NAMES = st.sampled_from(
     ]
 )
 # A line that ends in \r would lose it by the contract: \r\n is a line end too.
-LINE = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=20)
-LINES = st.lists(LINE.map(lambda text: text.rstrip("\r")), max_size=5)
-WHO = st.integers(0, 1)
+_LINE = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=20)
+_LINES = st.lists(_LINE.map(lambda text: text.rstrip("\r")), max_size=5)
+_WHO = st.integers(0, 1)
 
 
 class _OwnFailure(Exception):  # noqa: N818  # it stands for anybody's exception
@@ -75,7 +75,7 @@ def run_model(make: Callable[[], LogStore], root: str, examples: int) -> None:
         def path(self, name: str) -> str:
             return f"{self.folder}/{name}"
 
-        @rule(name=NAMES, lines=LINES, who=WHO)
+        @rule(name=_NAMES, lines=_LINES, who=_WHO)
         def create(self, name: str, lines: list[str], who: int) -> None:
             store = self.stores[who]
             if name in self.truth:
@@ -85,12 +85,12 @@ def run_model(make: Callable[[], LogStore], root: str, examples: int) -> None:
                 store.write(self.path(name), iter(lines))
                 self.truth[name] = lines
 
-        @rule(name=NAMES, lines=LINES, who=WHO)
+        @rule(name=_NAMES, lines=_LINES, who=_WHO)
         def overwrite(self, name: str, lines: list[str], who: int) -> None:
             self.stores[who].write(self.path(name), lines, overwrite=True)
             self.truth[name] = lines
 
-        @rule(name=NAMES, lines=LINES, who=WHO)
+        @rule(name=_NAMES, lines=_LINES, who=_WHO)
         def stage(self, name: str, lines: list[str], who: int) -> None:
             body = "".join(line + "\n" for line in lines).encode()
             with (
@@ -100,7 +100,7 @@ def run_model(make: Callable[[], LogStore], root: str, examples: int) -> None:
                 stream.write(body)
             self.truth[name] = lines
 
-        @rule(name=NAMES, lines=LINES, over=st.booleans(), who=WHO)
+        @rule(name=_NAMES, lines=_LINES, over=st.booleans(), who=_WHO)
         def fail(self, name: str, lines: list[str], over: bool, who: int) -> None:
             allowed = FileExistsError if name in self.truth and not over else _OwnFailure
             store = self.stores[who]
@@ -112,26 +112,26 @@ def run_model(make: Callable[[], LogStore], root: str, examples: int) -> None:
                 return
             expect(False, f"a write of {name!r} whose lines fail returned")
 
-        @rule(start=NAMES | st.just(""), who=WHO)
+        @rule(start=_NAMES | st.just(""), who=_WHO)
         def list_from(self, start: str, who: int) -> None:
             if self.truth:
                 wanted = sorted(name for name in self.truth if name >= start)
                 found = names(self.stores[who], self.path(start))
                 expect_equal(found, wanted, f"names from {start!r}")
 
-        @rule(name=NAMES, who=WHO)
+        @rule(name=_NAMES, who=_WHO)
         def remove(self, name: str, who: int) -> None:
             if name in self.truth:
                 store = self.stores[who]
                 store.filesystem.delete_file(store.filesystem_path(self.path(name)))
                 del self.truth[name]
 
-        @rule(name=NAMES, who=WHO)
+        @rule(name=_NAMES, who=_WHO)
         def read(self, name: str, who: int) -> None:
             found = read_or_none(self.stores[who], self.path(name))
             expect_equal(found, self.truth.get(name), f"the file {name!r}")
 
-        @rule(who=WHO, copied=st.booleans())
+        @rule(who=_WHO, copied=st.booleans())
         def reopen(self, who: int, copied: bool) -> None:
             old = self.stores[who]
             self.stores[who] = copy.copy(old) if copied else make()

@@ -45,7 +45,7 @@ class RaceChecks(Checks):
             path = f"{folder}/{number:020d}.json"
             _judge(store, path, run_together([partial(racer, path) for racer in racers]))
         if store.capabilities.exclusive_create == Scope.NONE:
-            self.undeclared = "exclusive_create"
+            self.undeclared: str = "exclusive_create"
 
     def test_of_large_files_exactly_one_wins_too(self, store: LogStore, root: str) -> None:
         """Large files, uploaded in parts: one takes the name, whichever finishes last."""

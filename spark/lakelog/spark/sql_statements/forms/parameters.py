@@ -47,7 +47,7 @@ class Parameters:
         self.spark = spark
         self.statement = statement
         self._tokens = statement.tokens
-        self.args = args
+        self.args: dict[str, Any] | list[Any] | None = args
         self._pieces: dict[tuple[int, int], Statement] = {}
 
     @cached_property

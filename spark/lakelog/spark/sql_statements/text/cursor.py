@@ -48,8 +48,8 @@ class Cursor:
             piece: gives a range of tokens, with the values of parameters in it.
         """
         self.statement = statement
-        self.tokens = statement.tokens
-        self.at = 0
+        self.tokens: tuple[Token, ...] = statement.tokens
+        self.at: int = 0
         self._piece = piece or statement.piece
 
     @property
