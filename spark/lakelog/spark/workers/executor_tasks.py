@@ -40,15 +40,21 @@ def run_on_executors(
         DeltaError: what a task raised.
         OSError: the same.
     """
+    from pyspark import cloudpickle
+
     from lakelog.spark.workers.pyfiles import ship
 
     ship(spark)
+    # Not by the closure, whose modules are imported before `lakelog.spark`, which has what stands
+    # in for a package that a worker lacks.
+    sent = cloudpickle.dumps(run)  # type: ignore[no-untyped-call]  # PySpark
 
     def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with marked():
+            work = pickle.loads(sent)
             for batch in batches:
                 for number, task in zip(*(each.to_pylist() for each in batch.columns), strict=True):
-                    found = pickle.dumps(run(pickle.loads(task)))
+                    found = pickle.dumps(work(pickle.loads(task)))
                     yield pa.record_batch(
                         [
                             array_of([number], pa.int64()),
