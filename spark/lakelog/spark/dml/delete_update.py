@@ -52,6 +52,7 @@ from lakelog.spark.dml.needed import columns_needed
 from lakelog.spark.dml.updated_rows import checked_types, updated_rows
 from lakelog.spark.reading.read_files import positioned_df
 from lakelog.spark.session.job_errors import job_errors
+from lakelog.spark.session.kept_rows import again_if_rows_are_lost
 from lakelog.spark.writing.balanced import is_balanced
 from lakelog.spark.writing.by_driver import arrow_of
 from lakelog.spark.writing.enforced_rules import table_rules
@@ -103,7 +104,8 @@ def update(
     Returns:
         How many rows; -1 where the log does not say.
     """
-    return _Change(spark, log, "UPDATE", condition, alias, values, frames=frames).run()
+    update = _Change(spark, log, "UPDATE", condition, alias, values, frames=frames)
+    return again_if_rows_are_lost(update.run)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ from lakelog.spark.dml.without_spark import (
 )
 from lakelog.spark.reading.row_positions import FILE
 from lakelog.spark.session.job_errors import job_errors
+from lakelog.spark.session.kept_rows import again_if_rows_are_lost
 from lakelog.spark.types.spark_types import to_delta_schema
 from lakelog.spark.writing.by_driver import fetched_if_small
 from lakelog.spark.writing.enforced_rules import table_rules
@@ -72,7 +73,7 @@ if TYPE_CHECKING:
 
 def run_merge(merge: Merge) -> DataFrame:
     """Run a MERGE; see `DeltaMergeBuilder.execute`."""
-    metrics = _Run(merge, merge.log.start_transaction()).run()
+    metrics = again_if_rows_are_lost(lambda: _Run(merge, merge.log.start_transaction()).run())
     updated, deleted = metrics["numTargetRowsUpdated"], metrics["numTargetRowsDeleted"]
     inserted = metrics["numTargetRowsInserted"]
     row = (updated + deleted + inserted, updated, deleted, inserted)

@@ -1,0 +1,42 @@
+"""Commands whose rows the executors keep, begun again where an executor is lost with its rows."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LOST: Final = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+_MOST: Final = 4
+"""As many attempts as delta-spark makes of a MERGE whose source is lost."""
+_logger = logging.getLogger("lakelog")
+_Result = TypeVar("_Result")
+
+
+def again_if_rows_are_lost(command: Callable[[], _Result]) -> _Result:
+    """Run a command, and once more from its beginning where rows that executors kept are gone.
+
+    `localCheckpoint` keeps each row on one executor, and Spark can't evaluate it again: what
+    depends on it fails as soon as that executor is gone.
+
+    Args:
+        command: changes nothing before its end.
+
+    Raises:
+        Exception: what the command raised, where it was not for lost rows, or for the fourth time.
+    """
+    for attempt in range(1, _MOST):
+        try:
+            return command()
+        except Exception as exc:
+            if _LOST not in str(exc):
+                raise
+            _logger.warning(
+                "an executor was lost with rows that the command needs; it begins again "
+                "(attempt %d of %d)",
+                attempt + 1,
+                _MOST,
+            )
+    return command()
