@@ -21,6 +21,7 @@ from lakelog.spark.session.temporary_confs import temporary_confs
 from lakelog.spark.writing import by_spark
 from lakelog.spark.writing.by_arrow import batch_confs
 from lakelog.spark.writing.by_driver import fetched_if_small
+from support.bare_python import OF_LAKELOG, bare_python
 
 BYTES_OBEYED = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 3)
 
@@ -352,29 +353,13 @@ _JOB = """
 
 
 def _run_with_workers(tmp_path, hidden):
-    """Run the job with workers whose Python lacks some packages.
-
-    Their site-packages is a folder of links to everything else.
-    """
-    site = tmp_path / "site"
-    site.mkdir()
-    for entry in sys.path:
-        if not entry.endswith("site-packages"):
-            continue
-        for each in Path(entry).iterdir():
-            hide = each.name.lower().startswith(hidden) or each.suffix == ".pth"
-            if not hide and not (site / each.name).exists():
-                (site / each.name).symlink_to(each)
-    worker = tmp_path / "python"
-    worker.write_text(
-        f'#!/bin/sh\nPYTHONPATH="{site}:$PYTHONPATH" exec "{sys.executable}" -S "$@"\n'
-    )
-    worker.chmod(0o755)
+    """Run the job with workers whose Python lacks some packages."""
+    worker = bare_python(tmp_path, *hidden)
     script = tmp_path / "job.py"
     script.write_text(textwrap.dedent(_JOB))
     environment = {
         **os.environ,
-        "PYSPARK_PYTHON": str(worker),
+        "PYSPARK_PYTHON": worker,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
     environment.pop("PYTHONPATH", None)
@@ -395,14 +380,14 @@ def _run_with_workers(tmp_path, hidden):
 
 
 def test_executors_without_lakelog_write_partitioned_tables(tmp_path):
-    done = _run_with_workers(tmp_path, ("lakelog", "__editable__", "_lakelog"))
+    done = _run_with_workers(tmp_path, OF_LAKELOG)
 
     assert "executors: (False, True)" in done.stdout
     assert "no pyarrow" not in done.stderr
 
 
 def test_executors_without_pyarrow_are_served_by_sparks_own_writer(tmp_path):
-    hidden = ("lakelog", "__editable__", "_lakelog", "pyarrow", "pandas", "numpy")
+    hidden = (*OF_LAKELOG, "pyarrow", "pandas", "numpy")
 
     done = _run_with_workers(tmp_path, hidden)
 

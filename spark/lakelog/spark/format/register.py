@@ -12,9 +12,9 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.format.claims import is_ours
 from lakelog.spark.format.data_source import LakelogSource
 from lakelog.spark.names.provider import is_for_entry, note_accepted
-from lakelog.spark.session.session import session_conf
+from lakelog.spark.session.session import is_connect, session_conf
 from lakelog.spark.session.sources import register_source
-from lakelog.spark.workers.pyfiles import ship
+from lakelog.spark.workers.pyfiles import ship, ship_to_streams
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +49,8 @@ def register(spark: SparkSession, *, conf_keys: Sequence[str] = ()) -> None:
     """
     also = _checked(conf_keys)
     ship(spark)
+    if not is_connect(spark):
+        ship_to_streams(spark.sparkContext)
     filters = hasattr(DataSourceReader, "pushFilters")
     if filters:
         spark.conf.set(_PUSHDOWN, "true")

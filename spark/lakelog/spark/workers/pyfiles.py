@@ -9,23 +9,31 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib
 import importlib.util
 import marshal
+import sys
 import tempfile
 import threading
 import weakref
 import zipfile
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from importlib.resources.abc import Traversable
+
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 _PACKAGES = ("logstores", "core", "spark")
 # PEP 552: the flags of a file that is identified by its source's hash, which is not checked.
 _UNCHECKED_HASH = (1).to_bytes(4, "little")
+# PythonStreamingSourceRunner.scala; the folder is that of files sent to a session of this name.
+_OF_STREAMS = "streaming_job"
 _shipped: weakref.WeakKeyDictionary[SparkSession, Path] = weakref.WeakKeyDictionary()
+_given: weakref.WeakSet[SparkContext] = weakref.WeakSet()
 _shipping = threading.Lock()
 """Spark refuses the same archive twice, which threads of one session would send."""
 
@@ -45,28 +53,50 @@ def ship(spark: SparkSession) -> None:
             _shipped[spark] = archive()
 
 
+def ship_to_streams(context: SparkContext) -> None:
+    """Send lakelog to the processes that plan a stream's batches, too.
+
+    They alone don't have what was sent to a session, but only what its context was given; and
+    Spark has them look for that in another folder than the one where it is.
+
+    Args:
+        context: of a classic session.
+    """
+    from pyspark import SparkFiles
+
+    with _shipping:
+        if context in _given:
+            return
+        before = list(sys.path)
+        context.addPyFile(str(archive()))
+        # This process has lakelog already, and there is no second one for it to find.
+        sys.path[:] = before
+        looked_in = Path(SparkFiles.getRootDirectory(), _OF_STREAMS)
+        looked_in.mkdir(exist_ok=True)
+        (looked_in / archive().name).symlink_to(archive())
+        _given.add(context)
+
+
 @functools.cache
 def archive() -> Path:
     """The archive of this process's lakelog; made once per process, in a temporary folder.
 
-    Raises:
-        FileNotFoundError: lakelog was itself imported from an archive; it has no files to pack.
+    It is also made where lakelog was itself imported from one, as of `spark-submit --py-files`.
     """
-    files = dict(_sources())
+    contents = dict(sorted(_sources()))
     digest = hashlib.sha256()
-    for name, path in files.items():
-        digest.update(name.encode() + b"\0" + path.read_bytes())
+    for name, content in contents.items():
+        digest.update(name.encode() + b"\0" + content)
     folder = Path(tempfile.mkdtemp(prefix="lakelog-"))
     target = folder / f"lakelog-{digest.hexdigest()[:16]}.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.mkdir("lakelog")
-        for parent in sorted({str(Path(name).parent) for name in files}):
+        for parent in sorted({str(Path(name).parent) for name in contents}):
             packed.mkdir(parent)
-        for name, path in files.items():
-            content = path.read_bytes()
+        for name, content in contents.items():
             _pack(packed, name, content)
-            if path.suffix == ".py":
-                _pack(packed, name + "c", compiled(content, str(path)))
+            if name.endswith(".py"):
+                _pack(packed, name + "c", compiled(content, name))
     return target
 
 
@@ -77,21 +107,19 @@ def _pack(packed: zipfile.ZipFile, name: str, content: bytes) -> None:
     packed.writestr(entry, content)
 
 
-def _sources() -> list[tuple[str, Path]]:
-    """Name in the archive -> file, sorted."""
-    found = []
+def _sources() -> Iterator[tuple[str, bytes]]:
+    """Name in the archive, and content."""
     for package in _PACKAGES:
-        module = importlib.import_module(f"lakelog.{package}")
-        root = Path(str(module.__file__)).parent
-        if not root.is_dir():
-            raise FileNotFoundError(
-                f"lakelog was imported from {root}, which is not a folder; install it as a "
-                "package where Spark's driver runs"
-            )
-        for path in sorted(root.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                found.append((f"lakelog/{package}/{path.relative_to(root).as_posix()}", path))
-    return found
+        yield from _below(files(f"lakelog.{package}"), f"lakelog/{package}")
+
+
+def _below(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+    for each in folder.iterdir():
+        if each.is_dir():
+            if each.name != "__pycache__":
+                yield from _below(each, f"{name}/{each.name}")
+        elif not each.name.endswith(".pyc"):
+            yield f"{name}/{each.name}", each.read_bytes()
 
 
 def compiled(source: bytes, filename: str) -> bytes:

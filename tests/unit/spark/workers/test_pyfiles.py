@@ -80,3 +80,17 @@ def test_lakelog_imports_from_the_archive_alone_and_without_orjson() -> None:
     where, doc = done.stdout.splitlines()
     assert where.startswith(str(archive()))
     assert doc == "A stand-in"
+
+
+def test_lakelog_that_was_imported_from_an_archive_makes_the_same_archive() -> None:
+    """As after `spark-submit --py-files`."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(archive())!r}); "
+        "from lakelog.spark.workers import pyfiles; "
+        "print(pyfiles.__file__); print(pyfiles.archive())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    where, made = done.stdout.splitlines()
+    assert where.startswith(str(archive()))
+    assert Path(made).name == archive().name
+    assert Path(made).read_bytes() == archive().read_bytes()
