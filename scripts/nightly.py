@@ -24,6 +24,7 @@ RUNS = {
     "matrix": ("check-matrix", "MATRIX_ARGS=--every"),
     "floors": ("check-floors",),
     "release": ("release",),
+    "cluster": ("cluster",),
     "soak": ("soak",),
 }
 """What a row is called, and what `make` is told for it."""

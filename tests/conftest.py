@@ -57,8 +57,16 @@ _PATIENCE = 5
 machines that are busy for hours, and only what hangs is to be found by the time."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--nightly", action="store_true", help="run what is too long for CI, too")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What draws its own examples is what `make soak` runs, each time in another order."""
+    if not config.getoption("--nightly"):
+        too_long = [item for item in items if item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=too_long)
+        items[:] = [item for item in items if item not in too_long]
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.soak)

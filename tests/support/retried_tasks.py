@@ -25,9 +25,8 @@ from pyspark.sql import functions as sf
 
 from lakelog.core import DeltaLog, table_changes, vacuum
 from lakelog.spark import DeltaTable, write
-from lakelog.spark.dml import copies, delete_update
-from lakelog.spark.dml import without_spark as here
 from lakelog.spark.dml.merge import changed_positions as places
+from support.always_jobs import always_by_jobs
 from support.spark_confs import CONF
 from support.spark_python import WORKERS
 
@@ -131,9 +130,7 @@ def main() -> None:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     true = _flaky(MODE)
-    here.HERE_BYTES = -1
-    delete_update._FEW_ROWS = -1
-    copies._HERE_BYTES = -1
+    always_by_jobs()
     kind: Any = type(spark.range(1))
     real = kind.mapInArrow
 

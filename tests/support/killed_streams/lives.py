@@ -37,6 +37,7 @@ import pyarrow as pa
 from lakelog.core import DeltaLog, write_arrow
 from support.killed_streams.places import KINDS, Place, place
 from support.killed_streams.queries import SHAPES
+from support.process_sessions import cpu_seconds, end_session, members
 from support.spark_java import submit_options
 from support.spark_python import WORKERS
 
@@ -50,7 +51,6 @@ _CPU_SECONDS = 400
 """What queries that get nowhere may use of the CPU before the test gives up."""
 _IDLE_SECONDS = 600
 """The same, of time without a step, for queries that wait for each other."""
-_TICKS = os.sysconf("SC_CLK_TCK")
 _APPENDS = 0.3
 """How often there is something new where one looks whether the queries have come further."""
 _ROWS = 20
@@ -252,23 +252,11 @@ def _wait(
         meanwhile()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(pause())
-        now = _steps(checkpoints)
+        now, cpu = _steps(checkpoints), cpu_seconds(process.pid)
         if now > before:
-            before, used, since = now, _cpu(process.pid), time.monotonic()
-        elif _cpu(process.pid) - used > _CPU_SECONDS or time.monotonic() - since > _IDLE_SECONDS:
+            before, used, since = now, cpu, time.monotonic()
+        elif cpu - used > _CPU_SECONDS or time.monotonic() - since > _IDLE_SECONDS:
             raise AssertionError(f"the queries get no further than {now} steps")
-
-
-def _cpu(session: int) -> float:
-    """Seconds that all processes that a session leader started have used."""
-    ticks = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[3]) == session:
-                # Its own, and those of its children that have ended.
-                ticks += sum(int(each) for each in fields[11:15])
-    return ticks / _TICKS
 
 
 def _log(text: str) -> None:
@@ -305,8 +293,8 @@ def _life(spec: dict[str, Any], report: Report) -> Iterator[_Life]:
         try:
             yield _Life(process, Path(log.name))
         finally:
-            report.cpu = round(report.cpu + _cpu(process.pid), 1)
-            _kill_all(process)
+            report.cpu = round(report.cpu + cpu_seconds(process.pid), 1)
+            end_session(process)
 
 
 def _ready(process: subprocess.Popen[str]) -> None:
@@ -317,41 +305,18 @@ def _ready(process: subprocess.Popen[str]) -> None:
             return
 
 
-def _members(session: int) -> list[tuple[int, int, str]]:
-    """Process, its parent and its name, of those that a session leader started."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            head, _, tail = stat.read_text().rpartition(")")
-            fields = tail.split()
-            if int(fields[3]) == session and fields[0] != "Z":
-                found.append((int(stat.parent.name), int(fields[1]), head.partition("(")[2]))
-    return found
-
-
 def _workers(session: int) -> list[int]:
     """The Python processes that the JVM's Python daemons have forked."""
-    members = _members(session)
-    parents = {pid: (parent, name) for pid, parent, name in members}
+    all_members = members(session)
+    parents = {each.pid: (each.parent, each.name) for each in all_members}
     found = []
-    for pid, parent, name in members:
-        above, kind = parents.get(parent, (0, ""))
+    for each in all_members:
+        above, kind = parents.get(each.parent, (0, ""))
         # leader -> JVM -> daemon -> worker
         grand = parents.get(above, (0, ""))[1]
-        if "python" in name and "python" in kind and "java" in grand:
-            found.append(pid)
+        if "python" in each.name and "python" in kind and "java" in grand:
+            found.append(each.pid)
     return sorted(found)
-
-
-def _kill_all(process: subprocess.Popen[str]) -> None:
-    """`kill -9` for the whole session: PySpark's daemons have process groups of their own."""
-    while members := _members(process.pid):
-        for pid, _, _ in members:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-    process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
 
 
 def _judge(
