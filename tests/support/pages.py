@@ -60,7 +60,7 @@ _SHOWN: Final = re.compile(
 )
 _NOT_RUN: Final = re.compile(r"<!-- not run: (?P<reason>[^>]+) -->\s*\Z")
 _PAGE_NOT_RUN: Final = re.compile(r"<!-- page not run: (?P<reason>[^>]+) -->")
-_ROOTS: Final = re.compile(r"(?<![\w/.])/(?=(?:lake|tmp)\b)")
+_ROOTS: Final = re.compile(r"(?:(?<![\w/.])|(?<=://))/(?=(?:lake|tmp)\b)")
 _SPARK: Final = re.compile(r"\bpyspark\b|lakelog\.spark")
 _TODAY: Final = "|".join(
     (datetime.now(UTC) + timedelta(days=days)).strftime("%Y-%m-%d") for days in (-1, 0, 1)
