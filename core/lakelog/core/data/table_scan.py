@@ -365,6 +365,13 @@ class Scan:
             shown += f", where {to_sql(self._expression)}"
         return shown + (")" if self._limit is None else f", limit {self._limit})")
 
+    def _repr_html_(self) -> str:
+        """For notebooks: what will be read, and the columns; nothing is read."""
+        from lakelog.core.notebook import html_table
+
+        rows = ((each.name, each.data_type) for each in self._output)
+        return html_table(repr(self), ("column", "type"), rows)
+
     @read_arguments
     def head(self, limit: int = 5) -> pa.Table:
         """The first rows, in the order of the log; see `to_arrow`.

@@ -34,6 +34,7 @@ from lakelog.core.features.protocol import (
     merged_protocol,
 )
 from lakelog.core.metadata.restored import restored_metadata
+from lakelog.core.notebook import ShownFields
 from lakelog.core.progress import progress_callback
 from lakelog.core.table_at import time_in_zone, usable_version
 
@@ -52,7 +53,7 @@ _SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class TableRestored:
+class TableRestored(ShownFields):
     """What `restore` did, or would do."""
 
     version: int | None

@@ -161,6 +161,17 @@ class StructType:
         """The fields' names, in order."""
         return [f.name for f in self.fields]
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the columns, nested ones in their types."""
+        from lakelog.core.notebook import html_table
+
+        rows = (
+            (f.name, f.data_type, "" if f.nullable else "NOT NULL", f.metadata.get("comment"))
+            for f in self.fields
+        )
+        caption = f"{len(self.fields)} column{'' if len(self.fields) == 1 else 's'}"
+        return html_table(caption, ("column", "type", "null", "comment"), rows)
+
     def get(self, name: str) -> StructField | None:
         """The field of this name, by exact spelling first, else ignoring case."""
         exact, lowered = self._index or self._indexed()

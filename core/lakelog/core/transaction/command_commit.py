@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.actions import SetTransaction
 from lakelog.core.features.numbered_rows import preservation_tags
+from lakelog.core.notebook import ShownFields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsChanged:
+class RowsChanged(ShownFields):
     """What a command that changes rows did."""
 
     version: int | None

@@ -31,6 +31,7 @@ from lakelog.core.input.given_types import property_texts
 from lakelog.core.metadata.invariants import check_promises
 from lakelog.core.metadata.row_tracking_rules import with_row_tracking_names
 from lakelog.core.metadata.verify import verify_new_metadata
+from lakelog.core.notebook import ShownFields
 from lakelog.core.paths import is_local
 from lakelog.core.progress import progress_callback
 from lakelog.core.table_at import usable_version
@@ -60,7 +61,7 @@ OF_ITS_LOG: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class TableCloned:
+class TableCloned(ShownFields):
     """What `clone` did."""
 
     version: int

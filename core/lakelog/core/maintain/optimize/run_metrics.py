@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lakelog.core.notebook import ShownFields
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -42,7 +44,7 @@ class FileSizes:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimizeMetrics:
+class OptimizeMetrics(ShownFields):
     """The metrics that OPTIMIZE returns, over all of its commits."""
 
     files_added: FileSizes = field(default_factory=FileSizes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from lakelog.core.maintain.optimize.committing import Committed, OptimizeBatch
 from lakelog.core.maintain.optimize.plan import Bin, Strategy, planned_bins
 from lakelog.core.maintain.optimize.run_metrics import FileSizes, OptimizeMetrics
+from lakelog.core.notebook import ShownFields
 from lakelog.core.progress import Progress
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ GivenOptimizeProgress: TypeAlias = "Callable[[OptimizeProgress], object] | Liter
 
 
 @dataclass(frozen=True, slots=True)
-class Optimized:
+class Optimized(ShownFields):
     """What `optimize` did, or in a dry run would do."""
 
     versions: tuple[int, ...] = ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelog.core.notebook import ShownFields
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defect:
@@ -21,7 +23,7 @@ class Defect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableRepaired:
+class TableRepaired(ShownFields):
     """What a repair found, and did."""
 
     table: str

@@ -19,6 +19,7 @@ from lakelog.core.maintain.vacuum.inventory import INVENTORY_SCHEMA, written_pat
 from lakelog.core.maintain.vacuum.protected import ProtectedFiles
 from lakelog.core.maintain.vacuum.recorded_runs import History, keep_watermark
 from lakelog.core.maintain.vacuum.retention import cutoff_of, retention_of
+from lakelog.core.notebook import ShownFields
 from lakelog.core.progress import Progress, progress_callback
 from lakelog.core.state.replay import read_commits
 
@@ -38,7 +39,7 @@ _SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableVacuumed:
+class TableVacuumed(ShownFields):
     """What a VACUUM has deleted or, as a dry run, would have deleted."""
 
     table: str
