@@ -24,7 +24,7 @@ SOUGHT = {
     "compaction": "optimize/",
     "dashboard": "report/",
     "databricks": "deploying/",
-    "dbt": "deploying/",
+    "dbt": "dbt/",
     "deduplicate": "cookbook/",
     "glue": "deploying/",
     "idempotent": "cookbook/",

@@ -1,0 +1,3 @@
+{{ config(materialized='table') }}
+
+select order_id, amount from {{ ref('stg_orders') }}
