@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from lakelog.logstores.together import run_together
+from lakelog.logstores.threads import run_together
 
 WRITERS: Final = 20
 ROUNDS: Final = 3

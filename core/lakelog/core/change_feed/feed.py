@@ -24,7 +24,6 @@ from lakelog.core.change_feed.versions import ChangeBounds, change_versions, com
 from lakelog.core.data.ahead import read_ahead
 from lakelog.core.data.change_files import CHANGE_TYPE
 from lakelog.core.data.file_reader import TableFileReader
-from lakelog.core.data.row_reader import in_order, reading_workers
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.table_properties import TableProperties
@@ -32,6 +31,7 @@ from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.schema.column_mapping import physical_schema
 from lakelog.core.schema.diff import differences
 from lakelog.core.schema.rules import as_nullable
+from lakelog.logstores.threads import REQUESTS, in_order, readers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterator, Mapping
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Metadata
     from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.state.snapshot import Snapshot
-
-_THREADS = 16
 
 
 @read_arguments
@@ -133,8 +131,7 @@ class ChangeFeed:
 
     def _batches(self, files: list[ChangedFile]) -> Iterator[pa.RecordBatch]:
         streams = (partial(_rows, self, each) for each in files)
-        workers = min(len(files), reading_workers())
-        with closing(read_ahead(streams, workers=workers)) as tables:
+        with closing(read_ahead(streams, workers=min(len(files), readers()))) as tables:
             for table in tables:
                 yield from table.to_batches()
 
@@ -183,7 +180,7 @@ def _read(log: DeltaLog, versions: range) -> list[ChangeCommit]:
         version, path, time = commit
         return read_change_commit(log.store, path, version, time)
 
-    return list(in_order(read, commit_files(log, versions), _THREADS))
+    return list(in_order(read, commit_files(log, versions), REQUESTS, "lakelog-commits"))
 
 
 def _check_feed(first: Snapshot, commits: list[ChangeCommit], versions: range) -> None:

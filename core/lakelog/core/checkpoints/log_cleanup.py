@@ -21,6 +21,7 @@ that they were meant for, and sidecars once no remaining checkpoint names them.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from lakelog.core.actions.file_keys import file_keys, rows_without
@@ -34,6 +35,7 @@ from lakelog.core.log.file_names import SIDECAR_FOLDER, LogFileKind, commit_path
 from lakelog.core.log.own_files import OwnFiles
 from lakelog.core.log.segment import Listing, LogSegment, find_segment, list_log, log_files
 from lakelog.core.state.replay import load_state
+from lakelog.logstores.threads import WRITES, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,7 +54,6 @@ _log = logging.getLogger("lakelog")
 _DAY_MS = 86_400_000
 _LONG_HISTORY = 1000
 _AT_ONCE = 64
-_THREADS = 8
 _PROTECTED = "delta.requireCheckpointProtectionBeforeVersion"
 
 
@@ -252,17 +253,14 @@ def _reader(
 
 def _delete(own: OwnFiles, paths: Sequence[str]) -> int:
     """Delete files in order, some at once, until one can't be; return how many were deleted."""
-    from concurrent.futures import ThreadPoolExecutor
-
     gone = 0
-    with ThreadPoolExecutor(_THREADS, "lakelog-cleanup") as pool:
-        for start in range(0, len(paths), _AT_ONCE):
-            done = list(pool.map(lambda p: _deleted(own, p), paths[start : start + _AT_ONCE]))
-            gone += sum(done)
-            # Oldest first, without skipping any: a gap in the middle would look the same as
-            # damage.
-            if not all(done):
-                break
+    for start in range(0, len(paths), _AT_ONCE):
+        some = paths[start : start + _AT_ONCE]
+        done = at_once(partial(_deleted, own), some, WRITES, "lakelog-cleanup")
+        gone += sum(done)
+        # Oldest first, without skipping any: a gap in the middle would look the same as damage.
+        if not all(done):
+            break
     return gone
 
 

@@ -16,7 +16,6 @@ before a commit and another one after it, as with Delta's own.
 from __future__ import annotations
 
 import contextlib
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from lakelog.core.actions import Action, AddFile, RemoveFile
@@ -26,6 +25,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.log.own_files import MANIFEST_FOLDER, MANIFEST_NAME, OwnFiles
 from lakelog.core.paths import data_path, is_local
 from lakelog.core.portable.partition_text import has_room, hive_folder
+from lakelog.logstores.threads import REQUESTS, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakelog.core.state.snapshot import Snapshot
-
-_THREADS = 16
 
 
 def generate_symlink_manifest(snapshot: Snapshot) -> list[str]:
@@ -183,8 +181,7 @@ def _write(snapshot: Snapshot, manifests: Mapping[str, Sequence[str]]) -> set[st
         _forget_checksum(own, path)
         return folder
 
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return set(pool.map(write, manifests.items()))
+    return set(at_once(write, [*manifests.items()], REQUESTS, "lakelog-manifest"))
 
 
 def _forget_checksum(own: OwnFiles, path: str) -> None:

@@ -8,13 +8,12 @@ beside the one that is read, twice as many each time.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from lakelog.core.conflicts.winner import read_winner
 from lakelog.logstores.contract import Scope
+from lakelog.logstores.threads import beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,8 +87,6 @@ class LookAhead:
     def _read_more(
         self, version: int, read: Callable[[int], WinningCommit | None]
     ) -> WinningCommit | None:
-        from concurrent.futures import ThreadPoolExecutor
-
         ahead = [
             each for each in range(version + 1, version + self._width) if each not in self._found
         ]
@@ -98,13 +95,14 @@ class LookAhead:
         if self._beside is not None:
             others.append(self._beside)
         self._attempt.requests += len(others)
-        with ThreadPoolExecutor(max(1, len(others)), "lakelog-winners") as pool:
-            with suppress(RuntimeError):  # the interpreter starts no more threads
-                for each in others:
-                    pool.submit(copy_context().run, each)
+        with beside(max(1, len(others)), "lakelog-winners") as begun:
+            for each in others:
+                begun.begin(each)
             # By the writer itself, with its repeats: the others are a bet, and what they lose is
             # read again.
             winner = read(version)
+            while begun:
+                begun.take()
         self._width = min(_MOST, 2 * self._width)
         return winner
 

@@ -25,7 +25,6 @@ through at once: then `Landing` alone says whether the commit may be there.
 from __future__ import annotations
 
 import contextlib
-from functools import partial
 from typing import TYPE_CHECKING
 
 from lakelog.core.commit.attempt import Attempt, CommitLines, Landing, explain
@@ -49,6 +48,7 @@ from lakelog.core.log.file_names import log_path
 from lakelog.core.log.segment import list_log
 from lakelog.logstores.contract import Scope
 from lakelog.logstores.limits import limited
+from lakelog.logstores.threads import beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -403,19 +403,12 @@ class CommitLoop:
             check()
 
     def _check_both(self, check: Callable[[], object]) -> None:
-        from concurrent.futures import ThreadPoolExecutor
-        from contextvars import copy_context
-
-        with ThreadPoolExecutor(1, "lakelog-fence") as pool:
-            look = partial(self._writer.repeat, self._check_fence)
-            try:
-                looking = pool.submit(copy_context().run, look).result
-            except RuntimeError:  # the interpreter starts no more threads
-                looking = look
+        with beside(1, "lakelog-fence") as begun:
+            begun.begin(self._writer.repeat, self._check_fence)
             try:
                 check()
             finally:
-                looking()  # it says more: the files of a table that was dropped are gone
+                begun.take()  # it says more: the files of a table that was dropped are gone
 
     def _check_fence(self) -> None:
         def left() -> float:

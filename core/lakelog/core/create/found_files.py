@@ -8,9 +8,9 @@ the Parquet schema itself.
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -27,6 +27,7 @@ from lakelog.core.schema.parts import paired_parts
 from lakelog.core.schema.rules import as_nullable
 from lakelog.core.schema.schema_evolution import merge_schemas
 from lakelog.core.schema.upcasts import shares_int32
+from lakelog.logstores.threads import REQUESTS, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
-_THREADS = 16
 _STEP = 1000
 
 
@@ -203,17 +203,18 @@ def _footers(
     files: Sequence[ParquetFile],
     progress: Callable[[int], None],
 ) -> Iterator[tuple[ParquetFile, StructType, int]]:
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for start in range(0, len(files), _STEP):
-            some = files[start : start + _STEP]
-            read = pool.map(lambda file: _footer(filesystem, f"{root}/{file.path}"), some)
-            yield from ((file, *each) for file, each in zip(some, read, strict=True))
-            progress(start + len(some))
+    read = partial(_footer, filesystem, root)
+    footers = in_order(read, files, REQUESTS, "lakelog-footers")
+    for done, (file, footer) in enumerate(zip(files, footers, strict=True), 1):
+        yield file, *footer
+        if done % _STEP == 0 or done == len(files):
+            progress(done)
 
 
-def _footer(filesystem: FileSystem, path: str) -> tuple[StructType, int]:
+def _footer(filesystem: FileSystem, root: str, given: ParquetFile) -> tuple[StructType, int]:
     import pyarrow.parquet as pq
 
+    path = f"{root}/{given.path}"
     try:
         with filesystem.open_input_file(path) as source, pq.ParquetFile(source) as file:
             return _schema(file, path), file.metadata.num_rows

@@ -10,11 +10,15 @@ from __future__ import annotations
 import threading
 from collections import deque
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from lakelog.logstores.threads import hiring
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
-    from concurrent.futures import Executor
+
+    Hire = Callable[[Callable[[], object]], bool]
 
 _T = TypeVar("_T")
 _END: Any = object()
@@ -44,14 +48,18 @@ def read_ahead(
             with closing(each()) as found:
                 yield from found
         return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(workers, "lakelog-scan") as pool:
-        reading = _Reading[_T](pool, items)
-        try:
-            yield from reading.run(iter(streams), workers, ordered)
-        finally:
-            reading.stop(pool)
+    lanes: deque[_Lane[_T]] = deque()
+    try:
+        with hiring(workers, "lakelog-scan") as hire:
+            reading = _Reading(hire, items, lanes)
+            try:
+                yield from reading.run(iter(streams), workers, ordered)
+            finally:
+                reading.stop()
+    finally:
+        # No thread reads any of them now.
+        for lane in lanes:
+            lane.stream.close()
 
 
 def made_ahead(items: Iterable[_T], room: int, size_of: Callable[[_T], int]) -> Generator[_T]:
@@ -70,14 +78,8 @@ def made_ahead(items: Iterable[_T], room: int, size_of: Callable[[_T], int]) -> 
     first = next(rest, _END)
     if first is _END:
         return
-    try:
-        from concurrent.futures import ThreadPoolExecutor
-    except RuntimeError:  # the interpreter starts no more threads
-        yield first
-        yield from rest
-        return
-    with ThreadPoolExecutor(1, "lakelog-scan") as pool:
-        making = _Making[_T](pool, rest, room, size_of)
+    with hiring(1, "lakelog-scan") as hire:
+        making = _Making[_T](hire, rest, room, size_of)
         try:
             making.resume()
             yield first
@@ -90,9 +92,9 @@ class _Making(Generic[_T]):
     """Items made and not taken yet; a task makes more, and ends where there is no room."""
 
     def __init__(
-        self, pool: Executor, rest: Iterator[_T], room: int, size_of: Callable[[_T], int]
+        self, hire: Hire, rest: Iterator[_T], room: int, size_of: Callable[[_T], int]
     ) -> None:
-        self._pool = pool
+        self._hire = hire
         self._rest = rest
         self._room = room
         self._least = max(room // _MOST_ITEMS, 1)
@@ -124,9 +126,7 @@ class _Making(Generic[_T]):
             if self._is_running or not self._has_room or self._is_refused:
                 return
             self._is_running = True
-        try:
-            self._pool.submit(self._fill)
-        except RuntimeError:
+        if not self._hire(self._fill):
             # Never again: a thread that came late would be beside who makes items instead.
             self._is_running, self._is_refused = False, True
 
@@ -170,18 +170,20 @@ class _Lane(Generic[_T]):
     def __init__(self, stream: Generator[_T]) -> None:
         self.stream = stream
         self.ready: deque[_T] = deque()
+        self.is_due = False
+        """Whether it waits for a thread."""
         self.is_running = False
         self.is_over = False
         self.error: BaseException | None = None
 
 
 class _Reading(Generic[_T]):
-    def __init__(self, pool: Executor, items: int) -> None:
-        self._pool = pool
+    def __init__(self, hire: Hire, items: int, lanes: deque[_Lane[_T]]) -> None:
+        self._hire = hire
         self._items = items
         self._changed = threading.Condition()
         self._stopped = False
-        self._lanes: deque[_Lane[_T]] = deque()
+        self._lanes = lanes
 
     def run(
         self, streams: Iterator[Callable[[], Generator[_T]]], workers: int, ordered: bool
@@ -218,11 +220,18 @@ class _Reading(Generic[_T]):
         with self._changed:
             if lane.is_running or lane.is_over or len(lane.ready) >= self._items:
                 return
-            lane.is_running = True
-        self._pool.submit(self._fill, lane)
+            lane.is_running = lane.is_due = True
+        fill = partial(self._fill, lane)
+        if not self._hire(fill):
+            fill()
 
     def _fill(self, lane: _Lane[_T]) -> None:
         """Read a lane until enough is ready."""
+        with self._changed:
+            # A thread may come late, for a lane that was read by who could get none.
+            if self._stopped or not lane.is_due:
+                return
+            lane.is_due = False
         while True:
             error: BaseException | None = None
             item = _END
@@ -242,10 +251,7 @@ class _Reading(Generic[_T]):
                 if not lane.is_running:
                     return
 
-    def stop(self, pool: Executor) -> None:
-        """Close every open stream, once no thread reads it any more."""
+    def stop(self) -> None:
+        """No more items are wanted: each thread ends with the one that it reads now."""
         with self._changed:
             self._stopped = True
-        pool.shutdown(wait=True, cancel_futures=True)
-        for lane in self._lanes:
-            lane.stream.close()

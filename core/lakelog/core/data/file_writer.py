@@ -30,6 +30,7 @@ from lakelog.core.schema.rules import partition_schema
 from lakelog.core.schema.types import YEAR_MONTH
 from lakelog.core.stats.collect import StatsConfig, indexed_leaves, stats_from_footer
 from lakelog.core.stats.footer_gaps import FooterGaps, read_gaps
+from lakelog.logstores.threads import REQUESTS, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
     from lakelog.logstores import LogStore
-
-_FOOTER_THREADS = 16
 
 
 def write_plan(
@@ -184,8 +183,6 @@ def add_files_at(
     Raises:
         DataFileMissingError: one of the files does not exist.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
     inside = _PhysicalLayout.from_schema(schema, partition_columns, stats)
     indexed = inside.indexed()
 
@@ -212,8 +209,8 @@ def add_files_at(
             stats=inside.stats_of(footer, gaps) if stats else None,
         )
 
-    with ThreadPoolExecutor(max_workers=_FOOTER_THREADS) as pool:
-        return [each for each in pool.map(action, files) if each is not None]
+    made = at_once(action, files, REQUESTS, "lakelog-footers")
+    return [each for each in made if each is not None]
 
 
 class DataFileWriter:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from lakelog.core.compute import pc
@@ -10,6 +9,7 @@ from lakelog.core.data.file_locations import DataPlaces
 from lakelog.core.deletion_vectors.stored_vectors import vector_path
 from lakelog.core.paths import is_local
 from lakelog.core.progress import Progress
+from lakelog.logstores.threads import REQUESTS, at_once, in_order
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from lakelog.core.progress import ProgressCallback
     from lakelog.logstores import LogStore
 
-_THREADS: Final = 16
 _AT_ONCE: Final = 256
 _FEW: Final = 8
 """Up to this many files are looked up without threads, and fewer in a folder without listing it."""
@@ -85,8 +84,8 @@ def _not_listed(store: LogStore, places: list[str]) -> list[str]:
         found = {each.path for each in infos if each.is_file}
         return [each for each in wanted if store.filesystem_path(each) not in found]
 
-    with ThreadPoolExecutor(min(_THREADS, len(folders))) as pool:
-        return sorted(each for some in pool.map(look, folders) for each in some)
+    looked = at_once(look, [*folders], REQUESTS, "lakelog-missing")
+    return sorted(each for some in looked for each in some)
 
 
 def _missing(store: LogStore, places: list[str], report: ProgressCallback) -> set[str]:
@@ -97,12 +96,11 @@ def _missing(store: LogStore, places: list[str], report: ProgressCallback) -> se
     if len(places) <= _FEW:
         return set(look(places))
     # Object stores answer one question at a time: a few in flight hide the way there and back.
-    size = min(_AT_ONCE, -(-len(places) // _THREADS))
+    size = min(_AT_ONCE, -(-len(places) // REQUESTS))
     parts = [places[start : start + size] for start in range(0, len(places), size)]
     gone: set[str] = set()
-    with ThreadPoolExecutor(min(_THREADS, len(parts))) as pool:
-        for number, some in enumerate(pool.map(look, parts), 1):
-            gone.update(some)
-            done = min(number * size, len(places))
-            report(Progress(text="looking for files", done=done, total=len(places), unit="files"))
+    for number, some in enumerate(in_order(look, parts, REQUESTS, "lakelog-missing"), 1):
+        gone.update(some)
+        done = min(number * size, len(places))
+        report(Progress(text="looking for files", done=done, total=len(places), unit="files"))
     return gone

@@ -7,13 +7,11 @@ and knows no store, so that an engine can send it to wherever the files are read
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -42,9 +40,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.schema.column_mapping import Match
-
-_T = TypeVar("_T")
-_R = TypeVar("_R")
 
 BATCH_ROWS = 1 << 16
 """The rows of a batch by default, unless the rows are long."""
@@ -377,30 +372,3 @@ def _kept(
 def without_columns(rows: int) -> pa.Table:
     """A table of `count` rows without columns, which joining or building tables would lose."""
     return pa.table({"_": pa.nulls(rows)}).select([])
-
-
-def reading_workers() -> int:
-    """How many threads read data files: those of pyarrow decode, and these mostly wait."""
-    return min(2 * (os.cpu_count() or 1), 32)
-
-
-def in_order(function: Callable[[_T], _R], items: Sequence[_T], workers: int) -> Iterator[_R]:
-    """`map` by some threads, never more than twice as many results ahead of the consumer."""
-    if len(items) < 2:
-        yield from map(function, items)
-        return
-    from concurrent.futures import Future, ThreadPoolExecutor
-
-    pending: deque[Future[_R]] = deque()
-    workers = min(workers, len(items))
-    with ThreadPoolExecutor(workers, "lakelog-scan") as pool:
-        try:
-            for item in items:
-                pending.append(pool.submit(function, item))
-                if len(pending) > 2 * workers:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            for each in pending:
-                each.cancel()

@@ -12,8 +12,8 @@ from lakelog.core.arrays import empty_table, integers
 from lakelog.core.compute import pc
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.readable_partitions import readable_partitions
-from lakelog.core.data.row_reader import in_order, reading_workers
 from lakelog.core.schema import StructType
+from lakelog.logstores.threads import in_order, readers
 
 if TYPE_CHECKING:
     from lakelog.core.data.table_version import TableVersion
@@ -88,7 +88,9 @@ class ScanPlan:
             return pa.table([of_file, positions], schema=_DELETED)
 
         masked = [number for number, each in enumerate(self._found) if each.vector is not None]
-        return pa.concat_tables([empty_table(_DELETED), *in_order(rows, masked, reading_workers())])
+        return pa.concat_tables(
+            [empty_table(_DELETED), *in_order(rows, masked, readers(), "lakelog-scan")]
+        )
 
 
 def rows_of_files(files: pa.Table) -> list[int | None]:

@@ -19,7 +19,7 @@ from lakelog.core.arrays import empty_table
 from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.data.ahead import read_ahead
 from lakelog.core.data.file_reader import TableFileReader
-from lakelog.core.data.row_reader import BATCH_ROWS, in_order, reading_workers, without_columns
+from lakelog.core.data.row_reader import BATCH_ROWS, without_columns
 from lakelog.core.errors import DeltaAnalysisError, DeltaError
 from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import columns as columns_of
@@ -27,6 +27,7 @@ from lakelog.core.expressions.tree import join_and
 from lakelog.core.progress import Progress, check_progress, progress_callback
 from lakelog.core.schema import StructField, StructType
 from lakelog.core.schema.rules import as_list
+from lakelog.logstores.threads import DECODERS, in_order, readers
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.filter import Filter
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.progress import GivenProgress
-
-_MOST_LOCAL = 4
-_MOST_REMOTE = 8
 
 
 class Scan:
@@ -422,7 +420,7 @@ class Scan:
         cores = os.cpu_count() or 1
         is_local = self._snapshot.store.filesystem.type_name == "local"
         # On an object store threads mostly wait.
-        return min(files, min(cores, _MOST_LOCAL) if is_local else _MOST_REMOTE)
+        return min(files, min(cores, DECODERS) if is_local else 2 * DECODERS)
 
     def _of_file(self, file: DataFile, batch_size: int | None) -> Generator[pa.Table]:
         with closing(self._files.batches(file, batch_size)) as tables:
@@ -435,7 +433,7 @@ class Scan:
         """A table a file, in the order of the log."""
         self._check_filter()
         files = self._snapshot.file_table_for(self._expression)
-        tables = in_order(self._table, self._files.find(files), reading_workers())
+        tables = in_order(self._table, self._files.find(files), readers(), "lakelog-scan")
         yield from self._watched(tables, files)
 
     def _watched(self, tables: Iterable[pa.Table], files: pa.Table) -> Iterator[pa.Table]:

@@ -18,10 +18,10 @@ from pyarrow.fs import LocalFileSystem
 from lakelog.core.arrays import scalar_of
 from lakelog.core.compute import pc
 from lakelog.core.data.change_files import CHANGE_TYPE
-from lakelog.core.data.row_reader import in_order
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.portable.hive_writer import PartitionedWriter
 from lakelog.core.portable.made_files import delete_made
+from lakelog.logstores.threads import DECODERS, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from lakelog.core.data.row_reader import RowReader
     from lakelog.core.portable.hive_writer import WritePlan
     from lakelog.core.rows.moved_row_ids import MovedRowIds
-
-_THREADS = 4
-"""Each has a writer's buffers."""
 
 _TASK_BYTES = 128 << 20
 """Files are copied together up to this size, so that few new files come of many small ones."""
@@ -191,7 +188,7 @@ def run_in_threads(tasks: Sequence[CopyTask]) -> Iterator[Copied]:
             raise
 
     try:
-        yield from in_order(run, tasks, min(os.cpu_count() or 1, _THREADS))
+        yield from in_order(run, tasks, min(os.cpu_count() or 1, DECODERS), "lakelog-copies")
     except BaseException:
         for task, found in done:
             found.delete(task.way)

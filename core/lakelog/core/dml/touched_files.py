@@ -13,12 +13,12 @@ from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.arrays import array_of, empty_table, scalar_of
 from lakelog.core.compute import pc
 from lakelog.core.data.file_reader import TableFileReader
-from lakelog.core.data.row_reader import in_order, reading_workers
 from lakelog.core.dml.merge.positions import mask_of
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.tree import columns
 from lakelog.core.progress import Progress
 from lakelog.core.schema import StructType
+from lakelog.logstores.threads import in_order, readers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -84,7 +84,7 @@ def touched_files(
     finder = _Finder(snapshot, condition)
     finder.check()
     places = finder.files.find(files)
-    found = in_order(finder.masks, places, reading_workers())
+    found = in_order(finder.masks, places, readers(), "lakelog-scan")
     adds = to_add_files(files)
     for done, (add, place, (gone, hit)) in enumerate(zip(adds, places, found, strict=True), 1):
         if report is not None:
@@ -185,7 +185,7 @@ def _touched(
         return gone, hit_of(number, gone)
 
     adds = list(to_add_files(files))
-    found = in_order(masks, range(len(adds)), reading_workers())
+    found = in_order(masks, range(len(adds)), readers(), "lakelog-scan")
     return [
         TouchedFile(add, place, gone, hit)
         for add, place, (gone, hit) in zip(adds, places, found, strict=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lakelog.core.data.file_reader import DataFile, DataStores, storage_root
     from lakelog.core.data.partition_keys import decode_partition_values, encode_partition_values
     from lakelog.core.data.readable_partitions import check_partition_values, readable_partitions
-    from lakelog.core.data.row_reader import RowReader, in_order
+    from lakelog.core.data.row_reader import RowReader
     from lakelog.core.data.scan_plan import ScanPlan, rows_of_files
     from lakelog.core.deletion_vectors.stored_vectors import DeletionVector
 else:
@@ -35,7 +35,7 @@ else:
             "data.file_reader": "DataFile DataStores storage_root",
             "data.partition_keys": "decode_partition_values encode_partition_values",
             "data.readable_partitions": "check_partition_values readable_partitions",
-            "data.row_reader": "RowReader in_order",
+            "data.row_reader": "RowReader",
             "data.scan_plan": "ScanPlan rows_of_files",
             "deletion_vectors.stored_vectors": "DeletionVector",
         },

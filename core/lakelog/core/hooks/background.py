@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from lakelog.logstores.limits import limited
 from lakelog.logstores.systems import after_fork
+from lakelog.logstores.threads import WRITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +28,6 @@ _log = logging.getLogger("lakelog")
 _MOST: Final = 64
 """Pieces of work that may wait. A commit on far storage takes longer than what follows it here, so
 that more than one or two of a table mean a storage that does not keep up."""
-_THREADS: Final = 8
 _SECONDS: Final = 10.0
 """How long one piece of work may go on repeating requests, and all of them at the process's end."""
 
@@ -53,7 +53,7 @@ class _Background:
         """Let a thread do it; False where no thread can be had."""
         with self.changed:
             self.waiting.append(work)
-            if len(self.threads) < _THREADS and self._next() is not None:
+            if len(self.threads) < WRITES and self._next() is not None:
                 # No daemon, whatever the thread is that commits.
                 thread = threading.Thread(target=self._run, name="lakelog-background", daemon=False)
                 try:

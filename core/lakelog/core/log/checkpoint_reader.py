@@ -35,6 +35,7 @@ from lakelog.core.log.commit_file import Commit, parse_commit
 from lakelog.core.log.far import fetches_whole
 from lakelog.core.log.file_names import sidecar_path
 from lakelog.core.log.json_lines import numbered_lines
+from lakelog.logstores.threads import DECODERS, REQUESTS, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,12 +43,6 @@ if TYPE_CHECKING:
     from lakelog.core.errors import CorruptCheckpointError
     from lakelog.core.log.segment import CheckpointFiles, LogSegment
     from lakelog.logstores.contract import LogStore
-
-# Sidecars are large, and each is decoded by the threads of pyarrow already.
-_THREADS = 4
-
-# What is fetched as a whole waits more than it decodes.
-_FETCHING_THREADS = 16
 
 _WHOLE = 8 << 20
 """Bytes up to which a file is fetched as a whole: at 100 MB a second they take as long as the two
@@ -200,15 +195,9 @@ class CheckpointReader:
             batches = counted(reader.rows(part, kind, schema), part.path)
             return pa.Table.from_batches(batches, schema=schema)
 
-        if len(parts) < 2:
-            tables += map(rows, parts)
-        else:
-            from concurrent.futures import ThreadPoolExecutor
-
-            waiting = all(self._is_fetched(each.size or _WHOLE + 1) for each in sidecars)
-            threads = min(_FETCHING_THREADS if waiting else _THREADS, len(parts))
-            with ThreadPoolExecutor(threads, "lakelog-checkpoint") as pool:
-                tables += pool.map(rows, parts)
+        # Sidecars are large; what is fetched as a whole waits more than it decodes.
+        waiting = all(self._is_fetched(each.size or _WHOLE + 1) for each in sidecars)
+        tables += at_once(rows, parts, REQUESTS if waiting else DECODERS, "lakelog-checkpoint")
         return pa.concat_tables([each.select(schema.names) for each in tables])
 
     def parts(self) -> list[Part]:
@@ -250,13 +239,7 @@ class CheckpointReader:
         return size <= _WHOLE and fetches_whole(self._store)
 
     def _fetch_all(self, paths: list[str]) -> list[bytes]:
-        if len(paths) < 2:
-            return [self._fetch(each) for each in paths]
-        from concurrent.futures import ThreadPoolExecutor
-
-        threads = min(_FETCHING_THREADS, len(paths))
-        with ThreadPoolExecutor(threads, "lakelog-checkpoint") as pool:
-            return list(pool.map(self._fetch, paths))
+        return at_once(self._fetch, paths, REQUESTS, "lakelog-checkpoint")
 
     def _fetch(self, path: str) -> bytes:
         try:

@@ -8,6 +8,7 @@ time leads to the same version in both). Tables with in-commit timestamps carry 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.actions import CommitInfo
@@ -15,15 +16,14 @@ from lakelog.core.clock import utc_time
 from lakelog.core.features.in_commit_timestamps import is_time, required_time
 from lakelog.core.log.commit_identity import read_commit_info
 from lakelog.core.log.segment import list_log
+from lakelog.logstores.threads import REQUESTS, at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
     from datetime import datetime
 
     from lakelog.core.log.segment import Listing
     from lakelog.logstores.contract import LogStore
-
-_THREADS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ def read_history(
     times = commit_times(listing)
     versions = sorted(times, reverse=True)[:limit]
     paths = [listing.commits[version].path for version in versions]
-    infos = _in_parallel(lambda path: read_commit_info(store, path), paths)
+    infos = at_once(partial(read_commit_info, store), paths, REQUESTS, "lakelog-history")
     for version, path, info in zip(versions, paths, infos, strict=True):
         carried: Any = info.get("inCommitTimestamp")
         if times_since is None and is_time(carried):
@@ -143,14 +143,3 @@ def _entry(version: int, time: int, info: dict[str, Any]) -> HistoryEntry:
         isolation_level=known.isolation_level,
         commit_info=info,
     )
-
-
-def _in_parallel(
-    read: Callable[[str], dict[str, Any]], paths: Sequence[str]
-) -> list[dict[str, Any]]:
-    if len(paths) < 3:
-        return [read(path) for path in paths]
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(min(_THREADS, len(paths)), "lakelog-history") as pool:
-        return list(pool.map(read, paths))

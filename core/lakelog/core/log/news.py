@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.log.commit_file import read_commit
 from lakelog.core.log.commit_identity import still_there
+from lakelog.logstores.threads import beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,10 +82,7 @@ def _both(
     probe: Callable[[], Commit | None], look: Callable[[], bool]
 ) -> tuple[Commit | None, bool | None]:
     """Probe and look at the same time; what the look met counts only where nothing was found."""
-    from concurrent.futures import ThreadPoolExecutor
-    from contextvars import copy_context
-
-    with ThreadPoolExecutor(1, "lakelog-update") as pool:
-        looking = pool.submit(copy_context().run, look)
-        found, seen = probe(), looking.result()
+    with beside(1, "lakelog-update") as begun:
+        begun.begin(look)
+        found, seen = probe(), begun.take()
     return found, seen if found is None else None

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from typing import TYPE_CHECKING, Final, TypeVar
+
+from lakelog.logstores.threads import REQUESTS, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_FEW: Final = 16
-MOST: Final = 64
-"""Readers of one log; the stores keep as many connections open."""
 _BUSY: Final = 0.0006
 """Seconds of the processor that reading one file takes. A thread that waits ten times as long
 leaves room for nine others."""
@@ -42,41 +40,6 @@ def read_side_by_side(
         BaseException: what `read` raised for the first of the keys that it failed for. Nothing
             more is begun then.
     """
-    if len(keys) < 2:
-        return [read(key) for key in keys]
-    from concurrent.futures import ThreadPoolExecutor
-
-    left = deque(range(len(keys)))
-    found: dict[int, _V] = {}
-    failed: dict[int, BaseException] = {}
-
-    def take() -> None:
-        try:
-            place = left.popleft()
-        except IndexError:
-            return
-        try:
-            found[place] = read(keys[place])
-        except BaseException as exc:  # noqa: BLE001, RUF100  # raised by the caller's thread
-            failed[place] = exc
-            left.clear()
-
-    def work() -> None:
-        while left:
-            take()
-
-    with ThreadPoolExecutor(min(MOST, len(keys)) - 1, "lakelog-commits") as pool:
-        try:
-            for _ in range(min(_FEW, len(keys)) - 1):
-                pool.submit(work)
-            began = clock()
-            take()
-            wanted = min(MOST, round((clock() - began) / _BUSY)) if far else 0
-            for _ in range(_FEW, min(wanted, _FEW + len(left))):
-                pool.submit(work)
-            work()
-        finally:
-            left.clear()
-    if failed:
-        raise failed[min(failed)]
-    return [found[place] for place in range(len(keys))]
+    began = clock()
+    more = (lambda: round((clock() - began) / _BUSY)) if far else None
+    return at_once(read, keys, REQUESTS, "lakelog-commits", more=more)

@@ -13,15 +13,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from lakelog.core.portable.at_once import do_at_once
+from lakelog.logstores.threads import REQUESTS, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyarrow.fs import FileSystem
 
-AT_ONCE: Final = 16
-"""Files that are asked for at once: so many take one round trip."""
 _WAITS: Final = (0.1, 0.4, 1.5)
 """Seconds before it is asked again: a storage may show a new file late, or fail for a moment."""
 _PATIENCE: Final = 30.0
@@ -94,5 +92,5 @@ def _wrong(
         for each in files:
             look(each)
     else:
-        do_at_once(look, files, AT_ONCE, "lakelog-arrival")
+        at_once(look, files, REQUESTS, "lakelog-arrival")
     return found, bool(silent)

@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute
 
-from lakelog.core.portable.arrival import AT_ONCE, check_arrived
-from lakelog.core.portable.at_once import do_at_once
+from lakelog.core.portable.arrival import check_arrived
 from lakelog.core.portable.leaves import (
     Leaf,
     filled_variants,
@@ -42,6 +41,7 @@ from lakelog.core.portable.leaves import (
 from lakelog.core.portable.made_files import delete_made, make_folder
 from lakelog.core.portable.partition_text import partition_folder, partition_texts, random_folder
 from lakelog.core.portable.syncing import sync_file, sync_files
+from lakelog.logstores.threads import REQUESTS, WRITES, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -52,7 +52,6 @@ pc: Any = pyarrow.compute  # made at import time: no checker sees its functions
 
 PICKLED_BY_VALUE = (
     "lakelog.core.portable.arrival",
-    "lakelog.core.portable.at_once",
     "lakelog.core.portable.interval_text",
     "lakelog.core.portable.leaves",
     "lakelog.core.portable.made_files",
@@ -60,6 +59,7 @@ PICKLED_BY_VALUE = (
     "lakelog.core.portable.hive_writer",
     "lakelog.core.portable.partition_text",
     "lakelog.core.portable.shown_values",
+    "lakelog.logstores.threads",
 )
 """The modules that make up this code."""
 
@@ -93,8 +93,6 @@ _SAMPLE_ROWS, _SAMPLE_BYTES = 20_000, 16 << 20
 _MOST_CODES = 1 << 62
 _SMALL_BYTES = 1 << 20
 _MANY = 16
-_THREADS = 8
-"""To make a file takes a request, or the disk's own bookkeeping; what it holds, next to nothing."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +243,7 @@ class PartitionedWriter:
             # All at once: one after the other, the disk would be waited for once a file.
             sync_files(self._plan.root, [each[0] for each in self._results], self._synced)
         # While a commit is tried other writers wait: many round trips are made before it.
-        if not self._checks_later or len(self._results) > AT_ONCE:
+        if not self._checks_later or len(self._results) > REQUESTS:
             self.check_arrived()
         return self._results
 
@@ -457,8 +455,8 @@ class PartitionedWriter:
             self._name(small[key])
         order = {small[key].path: number for number, key in enumerate(others)}
         done = len(self._results)
-        threads = min(_THREADS, self._plan.max_open_files)
-        do_at_once(write, [small[key] for key in others], threads, "lakelog-write")
+        threads = min(WRITES, self._plan.max_open_files)
+        at_once(write, [small[key] for key in others], threads, "lakelog-write")
         self._results[done:] = sorted(self._results[done:], key=lambda each: order[each[0]])
         for key in others:
             del self._files[key]

@@ -9,13 +9,10 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
-from lakelog.core.portable.at_once import do_at_once
+from lakelog.logstores.threads import WRITES, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
-
-_THREADS = 8
-"""A sync waits and does not compute; the disk puts those that wait together into one write."""
 
 
 def sync_files(root: str, paths: Sequence[str], done: Container[str] = ()) -> None:
@@ -38,9 +35,10 @@ def sync_files(root: str, paths: Sequence[str], done: Container[str] = ()) -> No
         for each in (*files, *folders):
             sync_file(each)
         return
-    # A folder after what is in it: an entry on the disk is that of a whole file.
-    do_at_once(sync_file, files, _THREADS, "lakelog-sync")
-    do_at_once(sync_file, folders, _THREADS, "lakelog-sync")
+    # A folder after what is in it: an entry on the disk is that of a whole file. The disk puts
+    # those that wait together into one write.
+    at_once(sync_file, files, WRITES, "lakelog-sync")
+    at_once(sync_file, folders, WRITES, "lakelog-sync")
 
 
 def _parents(path: str) -> list[str]:

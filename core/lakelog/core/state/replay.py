@@ -32,6 +32,7 @@ from lakelog.core.log.segment import CheckpointFiles, LogSegment, find_segment
 from lakelog.core.log.stated_protocol import stated_protocol
 from lakelog.core.state.file_state import FileState
 from lakelog.core.state.replayer import ReplayJob, deferred_files
+from lakelog.logstores.threads import beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -192,11 +193,9 @@ def _small_and_commits(
     if not segment.commits or not is_far(store):
         small = reader.small_actions()
         return small, read_compacted(store, segment, read)
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1, "lakelog-commits") as pool:
-        commits = pool.submit(read_compacted, store, segment, read)
-        return reader.small_actions(), commits.result()
+    with beside(1, "lakelog-commits") as begun:
+        begun.begin(read_compacted, store, segment, read)
+        return reader.small_actions(), begun.take()
 
 
 def _replayed_by_engine(

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import threading
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
+
+from lakelog.logstores.threads import BLOCKS, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,6 @@ ONE_PUT: Final = 32 << 20
 """Bytes up to which a file is sent by a single request."""
 _BLOCK: Final = 16 << 20
 """Bytes of a block, of which there may be 50 000."""
-_AT_ONCE: Final = 3
 
 
 def stage_blocks(
@@ -42,7 +42,7 @@ def stage_blocks(
     starts = range(0, length, _BLOCK)
     # Azure requires all block ids of a blob to have the same length.
     ids = [f"{upload}-{number:06d}" for number in range(len(starts))]
-    with source.open("rb") as file, ThreadPoolExecutor(_AT_ONCE) as pool:
+    with source.open("rb") as file:
         lock = threading.Lock()
 
         def send(block: tuple[str, int]) -> None:
@@ -52,7 +52,7 @@ def stage_blocks(
                 data = file.read(_BLOCK)
             attempt(lambda: blob.stage_block(block_id, data, length=len(data)))
 
-        list(pool.map(send, zip(ids, starts, strict=True)))
+        at_once(send, list(zip(ids, starts, strict=True)), BLOCKS, "lakelog-blocks")
     return ids
 
 

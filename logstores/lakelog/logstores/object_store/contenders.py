@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from lakelog.logstores.errors import CommitOutcomeUnknownError, UnsafeLogStoreError
 from lakelog.logstores.object_store.client import KeyTakenError, TryAgainError
 from lakelog.logstores.object_store.race import Outcome, send_together
-from lakelog.logstores.together import run_together
+from lakelog.logstores.threads import run_together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

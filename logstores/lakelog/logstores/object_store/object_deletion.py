@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from lakelog.logstores.deletion import DELETING_THREADS, delete_each
+from lakelog.logstores.deletion import delete_each
 from lakelog.logstores.errors import LogStoreError
 from lakelog.logstores.object_store.create_once import RetryPolicy, repeat
+from lakelog.logstores.threads import REQUESTS, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,10 +52,8 @@ def delete_objects(
 
     shares, singles = _shares(paths, locate)
     failed = delete_each(singles, delete)
-    if shares:
-        with ThreadPoolExecutor(min(DELETING_THREADS, len(shares)), "lakelog-delete") as pool:
-            for found in pool.map(run, shares):
-                failed |= found
+    for found in at_once(run, shares, REQUESTS, "lakelog-delete"):
+        failed |= found
     return failed
 
 

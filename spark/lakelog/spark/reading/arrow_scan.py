@@ -31,6 +31,7 @@ from lakelog.core.engine.schemas import mapped_like
 from lakelog.core.engine.values import array_of, scalar_of, to_arrow_schema
 from lakelog.core.errors import DataFileMissingError
 from lakelog.core.schema import StructType
+from lakelog.logstores.threads import DECODERS
 from lakelog.spark.reading.joined import joined_batches
 from lakelog.spark.reading.row_positions import FILE, ROW, with_places
 from lakelog.spark.reading.task_files import most_files
@@ -52,8 +53,6 @@ _LEAST_TASK_BYTES = 4 << 20
 _WANTED_TASKS = 32
 """A table of fewer full tasks than this is cut into smaller ones, so that small tables use all
 cores."""
-_THREADS = 4
-"""A task's files are read by so many threads: most of the time goes into waiting for replies."""
 _OF_VECTORS = ("path", "deletion_vector", "vector_place", "vector_filesystem")
 
 
@@ -136,7 +135,7 @@ class ScanJob:
                 raise self._missing(**file) from exc
 
         streams = (partial(rows, row) for row in range(len(pieces)))
-        with closing(read_ahead(streams, workers=min(len(pieces), _THREADS))) as tables:
+        with closing(read_ahead(streams, workers=min(len(pieces), DECODERS))) as tables:
             yield from joined_batches(tables)
 
     def _deleted(self, file: Mapping[str, Any]) -> Callable[[int], pa.BooleanArray] | None:

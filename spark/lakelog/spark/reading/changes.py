@@ -19,6 +19,7 @@ from lakelog.core.engine.streams import (
     with_commit_columns,
 )
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError
+from lakelog.logstores.threads import DECODERS
 from lakelog.spark.reading.joined import joined_batches
 from lakelog.spark.reading.spark_scan import readable_schema
 from lakelog.spark.reading.stated import with_known_nulls
@@ -45,7 +46,6 @@ _BOUNDS = {
     "ending": ("endingVersion", "endingTimestamp"),
 }
 _OF_STATES = ("versionAsOf", "timestampAsOf")
-_THREADS = 4
 _TASK_BYTES = 64 << 20
 
 
@@ -142,7 +142,7 @@ class ChangeJob:
         """The rows of one task."""
         first, end = self.starts[number : number + 2]
         streams = (partial(self._changed, *each) for each in self.files[first:end])
-        with closing(read_ahead(streams, workers=min(end - first, _THREADS))) as tables:
+        with closing(read_ahead(streams, workers=min(end - first, DECODERS))) as tables:
             yield from joined_batches(tables)
 
     def alone(self, number: int) -> ChangeJob:

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as sf
 
-from lakelog.core.engine.scan import ScanPlan, in_order
+from lakelog.core.engine.scan import ScanPlan
 from lakelog.core.engine.values import array_of, integers, scalar_of
 from lakelog.logstores import keys as store_keys
+from lakelog.logstores.threads import REQUESTS, in_order
 from lakelog.spark.reading.row_positions import FILE, ROW, SIZE
 from lakelog.spark.types.path_forms import file_path_uri
 
@@ -33,8 +34,6 @@ _CHUNK = 1 << _CHUNK_BITS
 """Rows of a piece: 2 KiB of bits. Spark may copy a piece for each row that it joins, where it
 generates no code."""
 _WORD_BITS = 6
-_READERS = 16
-"""Vectors are read by so many threads: most of the time goes into waiting for replies."""
 _FILE, _PIECE, _WORDS = "__lakelog_vector_file", "__lakelog_piece", "__lakelog_words"
 _KEY = "__lakelog_vector_key"
 _PIECE_BITS = 20
@@ -80,7 +79,7 @@ def read_vectors(snapshot: Snapshot, files: pa.Table) -> Vectors:
             columns[_KEY] = integers((first | piece for piece in numbers), pa.int64())
         return pa.table(columns)
 
-    found = pa.concat_tables(in_order(pieces, range(files.num_rows), _READERS))
+    found = pa.concat_tables(in_order(pieces, range(files.num_rows), REQUESTS, "lakelog-vectors"))
     return Vectors(found, by_size)
 
 

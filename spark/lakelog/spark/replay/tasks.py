@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from lakelog.core.engine.log import LogBudget, file_keys, parse_commit
-from lakelog.core.engine.scan import in_order
 from lakelog.core.engine.values import array_of, integers
 from lakelog.core.errors import CorruptCommitError, LogGapError
+from lakelog.logstores.threads import TASK_REQUESTS, in_order
 from lakelog.spark.workers.filesystems import for_workers
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ IS_KIND = "replay_is_kind"
 _SHARE_BYTES = 32 << 20
 _COMMIT_BYTES = 16 << 20
 _MOST_COMMITS = 400
-_THREADS = 8
-"""Commits are small, and reading one from an object store is mostly waiting."""
 _BATCH_ROWS = 1 << 16
 
 
@@ -148,7 +146,9 @@ class CommitRows:
     def batches(self, number: int) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
         first, end = self.starts[number : number + 2]
-        for commit in in_order(self._read, self.commits[first:end], _THREADS):
+        for commit in in_order(
+            self._read, self.commits[first:end], TASK_REQUESTS, "lakelog-commits"
+        ):
             yield from self._rows(commit)
 
     def _read(self, commit: tuple[int, str, str]) -> Commit:

@@ -36,8 +36,8 @@ WHOLE = piece(100_000).nbytes
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is submitted has been done: how far ahead a thread comes then depends on no clock."""
 
-    def submit(_: ThreadPoolExecutor, task: Callable[[], None]) -> None:
-        task()
+    def submit(_: ThreadPoolExecutor, task: Callable[..., None], *args: object) -> None:
+        task(*args)
 
     monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
 

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import pickle
-import threading
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import LocalFileSystem
 
-from lakelog.core.data.row_reader import RowReader, in_order
+from lakelog.core.data.row_reader import RowReader
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 
@@ -52,18 +51,3 @@ def test_a_reader_travels_to_another_process(file):
     reader = RowReader(SCHEMA, ("p",), SCHEMA, normalize_filter("id < 5", SCHEMA))
 
     assert read(pickle.loads(pickle.dumps(reader)), file) == list(range(10))
-
-
-def test_results_come_in_order_and_not_too_far_ahead():
-    started, lock = [], threading.Lock()
-
-    def work(item):
-        with lock:
-            started.append(item)
-        return item
-
-    results = in_order(work, range(50), 2)
-
-    assert next(results) == 0
-    assert len(started) <= 5, "twice as many as threads, and the one that was asked for"
-    assert list(results) == list(range(1, 50))

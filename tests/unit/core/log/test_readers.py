@@ -7,7 +7,8 @@ import threading
 
 import pytest
 
-from lakelog.core.log.readers import MOST, read_side_by_side
+from lakelog.core.log.readers import read_side_by_side
+from lakelog.logstores.threads import MOST_REQUESTS
 
 _PATIENCE = 30.0
 
@@ -39,7 +40,8 @@ def _waits(seconds: float) -> itertools.count[float]:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "readers"), [(0.0, 16), (0.012, 20), (0.03, 50), (0.1, MOST), (60.0, MOST)]
+    ("seconds", "readers"),
+    [(0.0, 16), (0.012, 20), (0.03, 50), (0.1, MOST_REQUESTS), (60.0, MOST_REQUESTS)],
 )
 def test_as_many_read_as_the_wait_wants(seconds: float, readers: int) -> None:
     # Without these many threads at once the barrier would never open, and break.

@@ -7,7 +7,6 @@ import itertools
 import re
 import time
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +26,9 @@ from lakelog.core import (
     write_arrow,
 )
 from lakelog.core.errors import CorruptCheckpointError
-from lakelog.core.portable import arrival, at_once
+from lakelog.core.portable import arrival
 from lakelog.logstores.memory.filesystem import MemoryHandler
+from lakelog.logstores.threads import REQUESTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -194,7 +194,7 @@ def test_a_file_that_did_not_arrive_is_committed_nowhere(
     assert not DeltaLog.for_table(f"{made}/copy").table_exists()
 
 
-@pytest.mark.parametrize("files", [arrival.AT_ONCE, arrival.AT_ONCE + 1])
+@pytest.mark.parametrize("files", [REQUESTS, REQUESTS + 1])
 def test_many_files_are_asked_for_before_the_commit_is_tried(
     made: str, monkeypatch: pytest.MonkeyPatch, files: int
 ) -> None:
@@ -212,7 +212,7 @@ def test_many_files_are_asked_for_before_the_commit_is_tried(
         rows = {"id": [0] * files, "p": list(map(str, range(files)))}
         with pytest.raises(OSError, match="written and acknowledged"):
             write_arrow(made, rows, mode="append")
-    assert tried == [True] * (files == arrival.AT_ONCE)
+    assert tried == [True] * (files == REQUESTS)
 
 
 def test_what_the_storage_shows_late_is_waited_for(
@@ -281,13 +281,3 @@ def test_a_file_system_need_not_know_sizes(kind: FileType) -> None:
 
     files: Any = Vague()
     arrival.check_arrived(files, [("a", 1), ("b", 2)])
-
-
-def test_a_process_that_ends_asks_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object) -> None:
-        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
-
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", refused)
-    done: list[int] = []
-    at_once.do_at_once(done.append, range(5), 3, "threads")
-    assert done == [0, 1, 2, 3, 4]

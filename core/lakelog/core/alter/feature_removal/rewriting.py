@@ -13,6 +13,7 @@ from lakelog.core.maintain.optimize.run_metrics import operation_metrics
 from lakelog.core.rows.moved_row_ids import MovedRowIds
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.core.transaction.command_commit import commit_command
+from lakelog.logstores.threads import DECODERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Action, AddFile
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.transaction.optimistic import OptimisticTransaction
-
-_THREADS = 4
 
 
 def purge(log: DeltaLog, files: pa.Table) -> int | None:
@@ -91,7 +90,7 @@ def _commit(
     )
     names = set(layout.schema.names)
     read = type(snapshot.read_schema)(tuple(f for f in snapshot.read_schema if f.name in names))
-    for rows in BinReader(snapshot, read, ids, workers=_THREADS).tables(files):
+    for rows in BinReader(snapshot, read, ids, workers=DECODERS).tables(files):
         writer.write(rows)
     adds = writer.close()
     now = txn.delta_log.clock.now_ms()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
@@ -17,6 +16,7 @@ from lakelog.core.portable.arrival import check_arrived
 from lakelog.core.portable.made_files import make_folder
 from lakelog.core.portable.partition_text import fitting_folder
 from lakelog.core.progress import Progress
+from lakelog.logstores.threads import WRITES, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from lakelog.core.table_log import TableLog
 
 _BARE: Final = "/!$&'()*+,;=:@~-._"
-_THREADS: Final = 8
 _CHUNK: Final = 8 << 20
 
 
@@ -145,16 +144,14 @@ class FileCopies:
             OSError: a storage failed, or does not have a copy although it was acknowledged.
         """
         sizes = []
-        with ThreadPoolExecutor(_THREADS, "lakelog-clone") as pool:
-            copied = 0
-            for done, size in enumerate(pool.map(self._copy, self._jobs), 1):
-                copied += size
-                sizes.append(size)
-                report(Progress(text="copying", done=done, total=len(self._jobs), unit="files"))
+        copies = in_order(self._copy, self._jobs, WRITES, "lakelog-clone")
+        for done, size in enumerate(copies, 1):
+            sizes.append(size)
+            report(Progress(text="copying", done=done, total=len(self._jobs), unit="files"))
         ours = self._target.store
         places = (ours.filesystem_path(target) for _, target in self._jobs)
         check_arrived(ours.filesystem, list(zip(places, sizes, strict=True)))
-        return copied
+        return sum(sizes)
 
     def _copy(self, job: Sequence[str]) -> int:
         source, target = job

@@ -16,7 +16,6 @@ from lakelog.core.arrays import array_of, scalar_of
 from lakelog.core.arrow.encodings import taken
 from lakelog.core.compute import pc
 from lakelog.core.data.file_reader import TableFileReader
-from lakelog.core.data.row_reader import in_order, reading_workers
 from lakelog.core.dml.merge.clauses import takes_many_matches
 from lakelog.core.dml.merge.positions import mask_of, numbers
 from lakelog.core.dml.merge.sides import side_by_side
@@ -28,6 +27,7 @@ from lakelog.core.expressions.values.char_texts import fitted
 from lakelog.core.portable.shown_values import python_value
 from lakelog.core.progress import Progress
 from lakelog.core.schema import StructType
+from lakelog.logstores.threads import in_order, readers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -172,7 +172,9 @@ class Matcher:
         """
         places = self._files.find(files)
         adds = to_add_files(files)
-        found = in_order(self._of_file, list(zip(adds, places, strict=True)), reading_workers())
+        found = in_order(
+            self._of_file, list(zip(adds, places, strict=True)), readers(), "lakelog-scan"
+        )
         for done, (hits, sources) in enumerate(found, 1):
             if report is not None:
                 report(Progress(text="searching", done=done, total=len(adds), unit="files"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from lakelog.core.maintain.optimize.ordering import ordered
 from lakelog.core.maintain.optimize.rewrite_tasks import BinTask, BinWay
 from lakelog.core.portable.made_files import delete_made
 from lakelog.core.rows.moved_row_ids import MovedRowIds
+from lakelog.logstores.threads import beside
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -118,16 +118,14 @@ class BinRewriter:
         if self._threads == 1 or len(bins) == 1:
             yield from map(self._one, bins)
             return
-        with ThreadPoolExecutor(self._threads, "lakelog-optimize") as pool:
-            pending = {pool.submit(self._one, each) for each in bins}
+        with beside(self._threads, "lakelog-optimize") as begun:
             try:
-                while pending:
-                    done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                    yield from _results(done)
+                for each in bins:
+                    begun.begin(self._one, each)
+                while begun:
+                    yield from begun.take_done()
             finally:
                 self._stop.set()
-                for each in pending:
-                    each.cancel()
 
     def _tasks(self, bins: Sequence[Bin]) -> list[BinTask]:
         order = self._strategy.order
@@ -198,11 +196,3 @@ class BinRewriter:
 
 def _age(file: AddFile) -> tuple[int, int, str]:
     return file.modification_time, file.base_row_id or 0, file.path
-
-
-def _results(done: set[Future[Rewritten]]) -> list[Rewritten]:
-    """What was done, or the error that stopped it rather than what that stopped."""
-    failed = [error for each in done if (error := each.exception()) is not None]
-    if failed:
-        raise min(failed, key=lambda error: isinstance(error, _Stopped))
-    return [each.result() for each in done]

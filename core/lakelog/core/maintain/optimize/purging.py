@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.arrays import array_of
@@ -13,6 +13,7 @@ from lakelog.core.maintain.optimize.plan import packed
 from lakelog.core.metadata.row_tracking_rules import materialized_names
 from lakelog.core.schema import StructType
 from lakelog.core.schema.column_mapping import physical_schema
+from lakelog.logstores.threads import REQUESTS, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from lakelog.core.maintain.optimize.plan import Bin
     from lakelog.core.maintain.optimize.run_settings import OptimizeSettings
     from lakelog.core.state.snapshot import Snapshot
-
-_FOOTER_THREADS = 16
 
 
 class Purge:
@@ -55,10 +54,9 @@ class Purge:
         if self._snapshot.properties.column_mapping_mode == "none" or not files.num_rows:
             return files.filter(masked)  # without a mapping no column can be dropped
         reader = TableFileReader(self._snapshot, StructType(()))
-        with ThreadPoolExecutor(_FOOTER_THREADS, "lakelog-purge") as pool:
-            known = _leaves(self._snapshot)
-            places = reader.find(files)
-            more = list(pool.map(lambda place: _has_more(reader, place, known), places))
+        known, places = _leaves(self._snapshot), reader.find(files)
+        has_more = partial(_has_more, reader, known)
+        more = at_once(has_more, places, REQUESTS, "lakelog-purge")
         return files.filter(pc.or_(masked, array_of(more, pa.bool_())))
 
     def bins(self, files: Sequence[AddFile]) -> Iterator[Sequence[AddFile]]:
@@ -105,5 +103,5 @@ def _paths(fields: Iterable[pa.Field[Any]], above: str = "") -> Iterator[str]:
                 kinds.append(kind.value_type)
 
 
-def _has_more(reader: TableFileReader, place: DataFile, known: frozenset[str]) -> bool:
+def _has_more(reader: TableFileReader, known: frozenset[str], place: DataFile) -> bool:
     return not known.issuperset(_paths(reader.file_schema(place)))

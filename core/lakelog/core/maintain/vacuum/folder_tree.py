@@ -6,24 +6,19 @@ that hold a log of their own, because they are other tables.
 
 from __future__ import annotations
 
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.core.log.file_names import LOG_FOLDER
 from lakelog.core.maintain.vacuum.folder_walk import walk
 from lakelog.core.maintain.vacuum.found import FoundFile, FoundFolder, Tree, is_plain
+from lakelog.logstores.threads import REQUESTS, at_once, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
-    from concurrent.futures import Future
 
     from lakelog.logstores import LogStore
 
-_THREADS: Final = 16
-_AHEAD: Final = 2 * _THREADS
-"""Listings that are made, or wait to be taken, at once: each may be of very many files."""
 _LEVELS: Final = 3
 """How many levels of folders are listed one by one, to find enough of them to list at once."""
 
@@ -103,27 +98,17 @@ def _list(
                 if path not in known and modified is not None and is_plain(path):
                     tree.files.append(FoundFile(path, info.size or 0, modified // 1_000_000))
 
-    with ThreadPoolExecutor(_THREADS, "lakelog-vacuum") as pool:
-        folders = list(take("", ask("", recursive=False)))
-        for _ in range(_LEVELS - 1):
-            if not 0 < len(folders) < _THREADS:
-                break
-            listed = list(pool.map(lambda each: ask(each, recursive=False), folders))
-            below = [list(take(*each)) for each in zip(folders, listed, strict=True)]
-            folders = [each for found in below for each in found]
-        running: deque[tuple[str, Future[list[tuple[str, Any]]]]] = deque()
-        left = iter(folders)
-        try:
-            while True:
-                for folder in islice(left, _AHEAD - len(running)):
-                    running.append((folder, pool.submit(ask, folder, recursive=True)))
-                if not running:
-                    break
-                folder, listing = running.popleft()
-                for _ in take(folder, listing.result()):
-                    pass
-                progress(tree.seen)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    folders = list(take("", ask("", recursive=False)))
+    for _ in range(_LEVELS - 1):
+        if not 0 < len(folders) < REQUESTS:
+            break
+        listed = at_once(partial(ask, recursive=False), folders, REQUESTS, "lakelog-vacuum")
+        below = [list(take(*each)) for each in zip(folders, listed, strict=True)]
+        folders = [each for found in below for each in found]
+    # Each listing may be of very many files: few of them wait to be taken.
+    listings = in_order(partial(ask, recursive=True), folders, REQUESTS, "lakelog-vacuum")
+    for folder, listing in zip(folders, listings, strict=True):
+        for _ in take(folder, listing):
+            pass
+        progress(tree.seen)
     return tree

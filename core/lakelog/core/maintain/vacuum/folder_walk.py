@@ -10,18 +10,16 @@ from __future__ import annotations
 import os
 import stat
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from lakelog.core.log.file_names import LOG_FOLDER
 from lakelog.core.maintain.vacuum.found import FoundFile, FoundFolder, Tree, is_plain
+from lakelog.logstores.threads import REQUESTS, beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
-    from concurrent.futures import Future
 
-_THREADS: Final = 16
-_AHEAD: Final = 2 * _THREADS
+_AHEAD: Final = 2 * REQUESTS
 """Shares that are listed, or wait to be taken, at once."""
 _SHARE: Final = 32
 """Folders a share, at most: a thread for each would cost more than the listing."""
@@ -64,38 +62,33 @@ def walk(
     tree = Tree()
     folders: list[tuple[str, int, bool]] = []
     waiting: deque[tuple[str, int]] = deque([("", 0)])
-    running: deque[Future[list[_Listed]]] = deque()
     reported = 0
 
     def look(share: list[tuple[str, int]]) -> list[_Listed]:
         found = (_listed(root, *each, is_hidden, known) for each in share)
         return [each for each in found if each is not None]
 
-    with ThreadPoolExecutor(_THREADS, "lakelog-vacuum") as pool:
-        try:
-            while waiting or running:
-                if len(waiting) == 1 and not running:
-                    taken = look([waiting.popleft()])  # nothing to do beside it
-                else:
-                    while waiting and len(running) < _AHEAD:
-                        size = min(_SHARE, -(-len(waiting) // _THREADS), len(waiting))
-                        share = [waiting.popleft() for _ in range(size)]
-                        running.append(pool.submit(look, share))
-                    taken = running.popleft().result()
-                for each in taken:
-                    tree.files += each.files
-                    tree.checksums.update(each.checksums)
-                    tree.seen += each.seen
-                    tree.links += each.links
-                    waiting += each.below
-                    if each.path:
-                        folders.append((each.path, each.modified, each.bare))
-                if tree.seen - reported >= _REPORT_EVERY:
-                    reported = tree.seen
-                    progress(reported)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    with beside(REQUESTS, "lakelog-vacuum") as begun:
+        while waiting or begun:
+            taken: list[_Listed]
+            if len(waiting) == 1 and not begun:
+                taken = look([waiting.popleft()])  # nothing to do beside it
+            else:
+                while waiting and len(begun) < _AHEAD:
+                    size = min(_SHARE, -(-len(waiting) // REQUESTS), len(waiting))
+                    begun.begin(look, [waiting.popleft() for _ in range(size)])
+                taken = begun.take()
+            for each in taken:
+                tree.files += each.files
+                tree.checksums.update(each.checksums)
+                tree.seen += each.seen
+                tree.links += each.links
+                waiting += each.below
+                if each.path:
+                    folders.append((each.path, each.modified, each.bare))
+            if tree.seen - reported >= _REPORT_EVERY:
+                reported = tree.seen
+                progress(reported)
     tree.folders = _with_emptiness(folders)
     return tree
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
 from lakelog.core.errors import LogGapError
 from lakelog.core.log.budget import LogBudget, read_log_file
 from lakelog.core.log.commit_file import parse_commit
+from lakelog.logstores.threads import REQUESTS, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakelog.logstores import FileStatus, LogStore
-
-_THREADS: Final = 16
 
 
 class Taken(NamedTuple):
@@ -48,13 +46,7 @@ def files_taken_out(
         LogTooLargeError: one would take more memory than there is.
     """
     read = partial(_read, store, table)
-    if len(commits) < 3:
-        yield from map(read, commits)
-        return
-    with ThreadPoolExecutor(min(_THREADS, len(commits)), "lakelog-vacuum") as pool:
-        # Not all at once: the results of a long log need not wait in memory.
-        for start in range(0, len(commits), 8 * _THREADS):
-            yield from pool.map(read, commits[start : start + 8 * _THREADS])
+    yield from in_order(read, commits, REQUESTS, "lakelog-vacuum")
 
 
 def _read(store: LogStore, table: str, commit: tuple[int, FileStatus]) -> Taken:

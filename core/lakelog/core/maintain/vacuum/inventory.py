@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.maintain.vacuum.folder_tree import local_root
 from lakelog.core.maintain.vacuum.found import FoundFile, FoundFolder, Tree, is_plain
 from lakelog.core.paths import encode_path, path_key
+from lakelog.logstores.threads import REQUESTS, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
@@ -39,7 +39,6 @@ _KINDS: Final = {
 }
 _PLAIN: Final = re.compile(r"[A-Za-z0-9/._=-]*").fullmatch
 _AT_ONCE: Final = 256
-_THREADS: Final = 16
 
 
 def written_paths(table: str, paths: Iterable[str]) -> list[str]:
@@ -167,8 +166,8 @@ def looked_up(store: LogStore, table: str, paths: Iterable[str]) -> list[FoundFi
         ]
 
     shares = [wanted[start : start + _AT_ONCE] for start in range(0, len(wanted), _AT_ONCE)]
-    with ThreadPoolExecutor(_THREADS, "lakelog-vacuum") as pool:
-        return [each for found in pool.map(ask, shares) for each in found]
+    asked = at_once(ask, shares, REQUESTS, "lakelog-vacuum")
+    return [each for found in asked for each in found]
 
 
 class _RealFolders(dict[str, bool]):

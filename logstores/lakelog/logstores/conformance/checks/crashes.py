@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from lakelog.logstores.conformance.checks.base import Checks
@@ -21,6 +20,7 @@ from lakelog.logstores.conformance.checks.expect import (
 from lakelog.logstores.conformance.processes.children import PATIENCE, Child
 from lakelog.logstores.conformance.processes.racers import payload
 from lakelog.logstores.conformance.processes.victims import LINES
+from lakelog.logstores.threads import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,8 +109,8 @@ class CrashChecks(Checks):
         """Let a process die for each path; whether its write had returned by then."""
         fates = _fates_of_forks(store, mode, paths, points)
         if fates is None:
-            with ThreadPoolExecutor(AT_ONCE) as pool:
-                fates = list(pool.map(lambda *each: _fate(store, mode, *each), paths, points))
+            victims = list(zip(paths, points, strict=True))
+            fates = at_once(lambda each: _fate(store, mode, *each), victims, AT_ONCE, "victims")
         for (code, _), point in zip(fates, points, strict=True):
             expect_equal(code, -signal.SIGKILL, f"the exit code of a writer killed {point}")
         return [returned for _, returned in fates]

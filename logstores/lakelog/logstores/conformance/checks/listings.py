@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from lakelog.logstores.conformance.checks.base import Checks
@@ -20,6 +19,7 @@ from lakelog.logstores.conformance.checks.expect import (
     read_or_none,
 )
 from lakelog.logstores.contract import Capabilities, Scope
+from lakelog.logstores.threads import WRITES, at_once
 
 if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
@@ -54,8 +54,7 @@ class ListingChecks(Checks):
         """More than a thousand files are all listed, each once, in order, from any point."""
         folder = fresh_folder(store, root)
         wanted = [f"{n:020d}.json" for n in range(self.many_files)]
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda name: store.write(f"{folder}/{name}", ["x"]), wanted[::-1]))
+        at_once(lambda name: store.write(f"{folder}/{name}", ["x"]), wanted[::-1], WRITES, "fill")
         expect_equal(names(store, folder + "/"), wanted, "all names")
         for start in (1, self.many_files // 2, self.many_files - 1, self.many_files):
             expect_equal(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from lakelog.logstores.conformance.processes.racers import (
     payload,
 )
 from lakelog.logstores.contract import Scope
-from lakelog.logstores.together import run_together
+from lakelog.logstores.threads import beside, run_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -87,8 +86,8 @@ class RaceChecks(Checks):
             writer = self.another(store)
             return [_append(writer, folder, f"{who} {n}", total) for n in range(appends)]
 
-        with ThreadPoolExecutor(self.race_threads) as pool:
-            claimed = [v for won in pool.map(append_all, range(self.race_threads)) for v in won]
+        won = run_together([partial(append_all, who) for who in range(self.race_threads)])
+        claimed = [version for each in won for version in each]
         if store.capabilities.exclusive_create == Scope.NONE:
             self.undeclared = "exclusive_create"
             expect(len(claimed) == total, "an append got lost")
@@ -292,12 +291,13 @@ def _watch(reader: LogStore, paths: list[str], work: Callable[[], None]) -> list
             if lines not in seen[-20:]:  # the same again says nothing and costs memory
                 seen.append(lines)
 
-    with ThreadPoolExecutor(2) as pool:
-        looks = [pool.submit(look) for _ in range(2)]
+    with beside(2, "lakelog-look") as looks:
+        for _ in range(2):
+            looks.begin(look)
         try:
             work()
         finally:
             done.set()
-        for one in looks:
-            one.result()
+        while looks:
+            looks.take()
     return seen

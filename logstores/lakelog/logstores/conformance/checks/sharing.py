@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import secrets
 import traceback
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lakelog.logstores.conformance.checks.base import Checks
@@ -22,6 +22,7 @@ from lakelog.logstores.conformance.checks.expect import (
 from lakelog.logstores.conformance.processes.children import Child
 from lakelog.logstores.conformance.processes.racers import payload
 from lakelog.logstores.settings import masked
+from lakelog.logstores.threads import run_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -58,9 +59,7 @@ class SharingChecks(Checks):
                 ]
                 expect_equal(len(mine), number + 1, f"the files of thread {who} in its listing")
 
-        with ThreadPoolExecutor(self.race_threads) as pool:
-            for _ in pool.map(work, range(self.race_threads)):
-                pass
+        run_together([partial(work, who) for who in range(self.race_threads)])
         found = [name for name in names(store, folder + "/0") if name.endswith(".json")]
         expect_equal(len(found), 4 * self.race_threads, "the number of files of all threads")
 

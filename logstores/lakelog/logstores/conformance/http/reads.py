@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from lakelog.logstores.conformance.checks.expect import expect, expect_equal, names, read_all
@@ -10,6 +9,7 @@ from lakelog.logstores.conformance.http.scene import secrets_shown
 from lakelog.logstores.conformance.http.writes import HttpChecks
 from lakelog.logstores.conformance.processes.racers import payload
 from lakelog.logstores.errors import LogStoreError
+from lakelog.logstores.threads import WRITES, at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -195,8 +195,7 @@ class HttpReadChecks(HttpChecks):
 def _fill(scene: Scene, count: int) -> list[str]:
     """Make files bypassing the proxy; return their names."""
     paths = [scene.path() for _ in range(count)]
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda path: scene.put(path, ["x"]), paths))
+    at_once(lambda path: scene.put(path, ["x"]), paths, WRITES, "fill")
     return [path.rpartition("/")[2] for path in paths]
 
 
