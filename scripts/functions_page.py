@@ -114,7 +114,6 @@ LEFT = (
     (
         "all of it in a session with `spark.sql.ansi.enabled=false`, "
         "`spark.sql.caseSensitive=true`, "
-        "`spark.sql.decimalOperations.allowPrecisionLoss=false`, "
         "`spark.sql.timestampType=TIMESTAMP_NTZ` or another `spark.sql.legacy.timeParserPolicy` "
         "than `CORRECTED`",
         "the rules here are those of Spark's defaults",

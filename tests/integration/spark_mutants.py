@@ -40,6 +40,7 @@ from lakelog.core.errors import (
     ConcurrentAppendException,
     TimestampOutOfRangeError,
 )
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.spark.dml import delete_update as _delete_update
@@ -160,8 +161,8 @@ def _every_file(write: TableWrite, _: Any) -> Any:
     return write.txn.filter_files() if write.request.dynamic_overwrite else []
 
 
-def _filter_in_utc(given: Any, schema: Any, **_: Any) -> Any:
-    return normalize_filter(given, schema, session_tz="UTC")
+def _filter_in_utc(given: Any, schema: Any, *_: Any) -> Any:
+    return normalize_filter(given, schema, EvalContext())
 
 
 class _Unowned:

@@ -11,6 +11,7 @@ import pytest
 
 from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.expressions.arrow.masks import evaluate_mask
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import is_computed, is_opaque
 from lakelog.core.schema import DecimalType, PrimitiveType, StructField, StructType
@@ -117,7 +118,7 @@ def test_random_filters_mean_what_they_mean_in_spark(spark, zone):
     theirs = frame.selectExpr("row", *named).toArrow().sort_by("row")
     different, known, computed = [], 0, 0
     for index, sql in enumerate(conditions):
-        expr = normalize_filter(sql, SCHEMA, session_tz=zone)
+        expr = normalize_filter(sql, SCHEMA, EvalContext(zone))
         assert expr is not None
         if is_opaque(expr):
             continue

@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from lakelog.core import DeltaLog
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import is_opaque
 from lakelog.spark import read, sql, write
@@ -64,7 +65,7 @@ def test_where_the_rules_agree_files_are_still_left_out(spark, tmp_path, zone):
 
     def opaque(text):
         zone = snapshot.conf.session_tz
-        found = normalize_filter(text, snapshot.schema, session_tz=zone)
+        found = normalize_filter(text, snapshot.schema, EvalContext(zone))
         return found is not None and is_opaque(found)
 
     assert not opaque("ts > TIMESTAMP'2024-07-01 08:00:00'")

@@ -11,6 +11,7 @@ import pytest
 
 from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.expressions.values.evaluate import evaluate_value, value_type
 from lakelog.core.expressions.values.functions import FUNCTIONS
 from lakelog.core.schema import (
@@ -465,7 +466,7 @@ def test_the_core_gives_what_spark_gives(spark, zone):
         kind = value_type(sql, SCHEMA)
         assert kind is not None, sql
         try:
-            mine = evaluate_value(sql, rows, SCHEMA, kind, session_tz=zone)
+            mine = evaluate_value(sql, rows, SCHEMA, kind, EvalContext(zone))
         except (InvalidPredicateError, DeltaAnalysisError) as exc:
             different.append(f"{sql}: {exc}")
             continue

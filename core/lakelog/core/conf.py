@@ -191,6 +191,7 @@ _OF_TABLES: Final = (
     DELTA_PREFIX,
     LAKELOG_PREFIX + "commit",
     "spark.databricks.io.skipping.",
+    "spark.sql.decimalOperations.",
     "spark.sql.session.timeZone",
     "spark.sql.sources.",
     "spark.sql.parquet.",

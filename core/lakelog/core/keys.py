@@ -307,6 +307,11 @@ PROPERTY_DEFAULTS: Final[Key[str | None]] = Key(
     is_prefix=True,
 )
 SESSION_TZ: Final = text("spark.sql.session.timeZone", "UTC", "The zone of times that name none.")
+PRECISION_LOSS: Final = flag(
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    True,
+    "Whether a decimal that would need more than 38 digits gives up some after the point.",
+)
 APP_NAME: Final[Key[str | None]] = Key(
     "spark.app.name", "text", None, "The application, for records and redirects."
 )

@@ -15,6 +15,7 @@ from lakelog.core.errors import (
     InvalidPredicateError,
 )
 from lakelog.core.expressions.arrow.masks import evaluate_mask
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import is_computed, is_opaque
 from lakelog.core.expressions.values.evaluate import evaluate_value, value_type
@@ -38,10 +39,11 @@ __all__ = [
 
 ZONE = "America/Los_Angeles"
 NOW_MS = 1_709_500_000_000
+_CONTEXT = EvalContext(ZONE, NOW_MS)
 _BOOLEAN = PrimitiveType("boolean")
 _ROWS = rows()
 _SOURCE = StructType((StructField("other", PrimitiveType("integer")),))
-_SIDES = Sides(Side(SCHEMA, "tgt"), Side(_SOURCE, "src"), ZONE, NOW_MS)
+_SIDES = Sides(Side(SCHEMA, "tgt"), Side(_SOURCE, "src"), _CONTEXT)
 _BOTH = pa.table(
     {f"tgt.{name}": data for name, data in zip(_ROWS.column_names, _ROWS.columns, strict=True)}
 )
@@ -57,7 +59,7 @@ def outcome(door: Callable[[str], Any], text: str) -> dict[str, Any]:
 
 def as_filter(text: str) -> Any:
     """The rows that a filter is true, false and null for; how it is understood."""
-    expr = normalize_filter(text, SCHEMA, session_tz=ZONE, now_ms=NOW_MS)
+    expr = normalize_filter(text, SCHEMA, _CONTEXT)
     assert expr is not None
     if is_opaque(expr):
         raise InvalidPredicateError("opaque")
@@ -67,14 +69,14 @@ def as_filter(text: str) -> Any:
 
 def as_value(text: str) -> Any:
     """The type of a value, and each row's."""
-    kind = value_type(text, SCHEMA, session_tz=ZONE, now_ms=NOW_MS)
+    kind = value_type(text, SCHEMA, _CONTEXT)
     if kind is None:
         raise InvalidPredicateError("only Spark")
     return [str(kind), *_run(lambda: _shown(_values(text, kind)))]
 
 
 def _values(text: str, kind: Any) -> Any:
-    return evaluate_value(text, _ROWS, SCHEMA, kind, session_tz=ZONE, now_ms=NOW_MS)
+    return evaluate_value(text, _ROWS, SCHEMA, kind, _CONTEXT)
 
 
 def as_condition(text: str) -> Any:
@@ -87,7 +89,7 @@ def as_condition(text: str) -> Any:
 
 def as_set_value(text: str) -> Any:
     """What an UPDATE would set a column of type boolean to."""
-    sides = Sides(Side(SCHEMA, None), Side(StructType(()), None), ZONE, NOW_MS, "UPDATE")
+    sides = Sides(Side(SCHEMA, None), Side(StructType(()), None), _CONTEXT, "UPDATE")
     bound = sides.bind(text, (sides.target,), "SET clause", condition=False)
     _refuse_others(sides.type_of(bound))
     sides.check(bound)
@@ -98,7 +100,7 @@ def as_generated(text: str) -> Any:
     """The values of a generated column of type boolean."""
     field = StructField("made", _BOOLEAN, metadata={"delta.generationExpression": text})
     check_filled_columns(StructType((*SCHEMA, field)), [])
-    _refuse_others(value_type(text, SCHEMA, session_tz=ZONE, now_ms=None))
+    _refuse_others(value_type(text, SCHEMA, _CONTEXT.timeless))
     return _run(lambda: _shown(_values(text, _BOOLEAN)))
 
 
@@ -113,7 +115,7 @@ def as_check(text: str) -> Any:
 
     def satisfies(at: int) -> bool | None:
         try:
-            ruled_rows(_ROWS.slice(at, 1), metadata, SCHEMA, "t", session_tz=ZONE)
+            ruled_rows(_ROWS.slice(at, 1), metadata, SCHEMA, "t", _CONTEXT)
         except ConstraintViolationError:
             return False
         return True

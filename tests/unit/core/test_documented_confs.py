@@ -138,6 +138,7 @@ TEXTS = {
 """What any text is a value of; `test_every_commit_tells_its_events` holds the first."""
 ELSEWHERE = {
     "spark.sql.session.timeZone": "conditions and values of each entry have tests of their own",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "decimals have tests of their own",
     "spark.sql.ansi.enabled": "conditions and values go by ANSI rules whatever it says",
     "spark.sql.legacy.timeParserPolicy": "patterns of times go by CORRECTED whatever it says",
     "spark.sql.streaming.checkpointLocation": "streams alone",

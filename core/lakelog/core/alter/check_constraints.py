@@ -13,6 +13,7 @@ from lakelog.core.errors import (
     DeltaAnalysisError,
     InvalidPredicateError,
 )
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.features.table_properties import CONSTRAINT_PREFIX
 
 if TYPE_CHECKING:
@@ -105,9 +106,8 @@ def _check_every_row(txn: OptimisticTransaction, name: str, condition: str) -> N
     snapshot, table = txn.snapshot, txn.delta_log.table
     assert snapshot is not None
     try:
-        predicate = normalize_filter(
-            condition, snapshot.schema, session_tz=snapshot.conf.session_tz
-        )
+        context = EvalContext.of(snapshot.conf)
+        predicate = normalize_filter(condition, snapshot.schema, context)
         if predicate is None:
             return
         names = sorted({path[0] for path in columns(predicate)})

@@ -21,6 +21,7 @@ from lakelog.core.data.ahead import read_ahead
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.row_reader import BATCH_ROWS, without_columns
 from lakelog.core.errors import DeltaAnalysisError, DeltaError
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import columns as columns_of
 from lakelog.core.expressions.tree import join_and
@@ -91,12 +92,8 @@ class Scan:
 
                 # As one of ours it leaves out files and row groups.
                 where = plain_condition(where, self._schema) or where
-            self._expression = normalize_filter(
-                where,
-                self._schema,
-                session_tz=snapshot.conf.session_tz,
-                now_ms=snapshot.clock.now_ms(),
-            )
+            context = EvalContext.of(snapshot.conf, snapshot.clock.now_ms())
+            self._expression = normalize_filter(where, self._schema, context)
             if self._expression is not None:
                 needed = {path[0].lower() for path in columns_of(self._expression)}
         chosen = None if columns is None else as_list(columns)

@@ -14,6 +14,7 @@ from lakelog.core.data.write_conf import overwrites_dynamically
 from lakelog.core.delta_log import log_of
 from lakelog.core.dml.table_write import MODES, TableWrite, WriteRequest
 from lakelog.core.errors import DeltaAnalysisError, ProtocolChangedException
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.input.given_rows import refuse_options
 from lakelog.core.input.given_types import property_texts, schema_from
 from lakelog.core.input.row_source import RowSource
@@ -224,20 +225,13 @@ def _filled(
 ) -> Iterator[Filled]:
     """The rows as the table has them, checked; each piece once, as it is needed."""
     log, written = txn.delta_log, 0
-    zone, now = log.conf.session_tz, log.clock.now_ms()
+    context = EvalContext.of(log.conf, log.clock.now_ms())
     for data in job.data.tables():
-        filled = fill_rows(
-            data,
-            schema,
-            txn.changes.protocol,
-            log.table,
-            session_tz=zone,
-            now_ms=now,
-            before=written,
-        )
+        protocol = txn.changes.protocol
+        filled = fill_rows(data, schema, protocol, log.table, context, before=written)
         written += data.num_rows
         del data
-        rows = ruled_rows(filled.rows, txn.metadata, schema, log.table, session_tz=zone)
+        rows = ruled_rows(filled.rows, txn.metadata, schema, log.table, context)
         filled = filled._replace(rows=rows)
         del rows
         if predicate is not None:
@@ -300,9 +294,8 @@ def _predicate(txn: OptimisticTransaction, job: _Job, schema: StructType) -> Exp
     from lakelog.core.expressions.filter import normalize_filter
 
     log = txn.delta_log
-    found = normalize_filter(
-        job.replace_where, schema, session_tz=log.conf.session_tz, now_ms=log.clock.now_ms()
-    )
+    context = EvalContext.of(log.conf, log.clock.now_ms())
+    found = normalize_filter(job.replace_where, schema, context)
     assert found is not None
     return found
 

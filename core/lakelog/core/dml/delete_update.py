@@ -16,6 +16,7 @@ from lakelog.core.errors import (
     DeltaAnalysisError,
     InvalidPredicateError,
 )
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import is_partition_only
@@ -158,9 +159,8 @@ def _run(
         return RowsChanged(None)
     # Whether a row matches or not: else a job on an append-only table fails on some days alone.
     txn.changes.assert_removable()
-    condition = normalize_filter(
-        where, snapshot.schema, session_tz=log.conf.session_tz, now_ms=log.clock.now_ms()
-    )
+    context = EvalContext.of(log.conf, log.clock.now_ms())
+    condition = normalize_filter(where, snapshot.schema, context)
     shown = where if isinstance(where, str) else None
     plan = RowsPlan(condition, shown, _columns(values, snapshot), user_metadata)
     with AttemptFiles(txn) as files:
@@ -238,7 +238,8 @@ class _Change:
         if plan.columns is not None:
             from lakelog.core.dml.merge.updated_columns import UpdatedRows
 
-            update = UpdatedRows(plan.columns, snapshot, now_ms=now_ms)
+            context = EvalContext.of(snapshot.conf, now_ms)
+            update = UpdatedRows(plan.columns, snapshot, context)
         self._changes = RowRewrite(txn, now_ms, update)
 
     def written(self, files: AttemptFiles) -> list[Action]:

@@ -9,6 +9,7 @@ from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.row_metrics import live_rows
 from lakelog.core.compute import pc
 from lakelog.core.dml.touched_files import touched_files
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.tree import is_partition_only
 from lakelog.core.features.protocol import check_writable
@@ -54,14 +55,12 @@ def matching_rows(
     snapshot = txn.snapshot or log.snapshot  # raises, and says what is there instead
     check_writable(snapshot.protocol, snapshot.metadata, log.table)
     txn.changes.assert_removable()
-    now_ms = log.clock.now_ms()
-    condition = normalize_filter(
-        where, snapshot.schema, session_tz=log.conf.session_tz, now_ms=now_ms
-    )
+    context = EvalContext.of(log.conf, log.clock.now_ms())
+    condition = normalize_filter(where, snapshot.schema, context)
     if values is not None:
         from lakelog.core.dml.merge.updated_columns import UpdatedRows, updated_columns
 
-        UpdatedRows(updated_columns(values, snapshot), snapshot, now_ms=now_ms)
+        UpdatedRows(updated_columns(values, snapshot), snapshot, context)
     if condition is None or is_partition_only(condition, snapshot.partition_columns):
         files = matching_files(txn, condition)
         counts = [live_rows(file) for file in to_add_files(files)]

@@ -15,6 +15,7 @@ from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lakelog.core.data.answers import known_count, known_extreme
+    from lakelog.core.expressions.context import EvalContext
     from lakelog.core.expressions.filter import normalize_filter
     from lakelog.core.expressions.parse.sql import parse_sql
     from lakelog.core.expressions.prune import keep_files
@@ -43,6 +44,7 @@ else:
         __name__,
         {
             "data.answers": "known_count known_extreme",
+            "expressions.context": "EvalContext",
             "expressions.filter": "normalize_filter",
             "expressions.parse.sql": "parse_sql",
             "expressions.prune": "keep_files",

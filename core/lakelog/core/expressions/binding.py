@@ -28,6 +28,7 @@ from lakelog.core.expressions.coerce import (
     resolve,
     unify,
 )
+from lakelog.core.expressions.context import DEFAULTS, EvalContext
 from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import (
     FLIPPED,
@@ -77,33 +78,29 @@ _TIMES: Final = tuple(map(PrimitiveType, ("date", "timestamp", "timestamp_ntz"))
 _NO_LITERALS: Final = tuple(map(PrimitiveType, ("boolean", "string", "binary", "variant")))
 
 
-def bind(
-    expr: Expression, schema: StructType, *, session_tz: str = "UTC", now_ms: int | None = None
-) -> Expression:
+def bind(expr: Expression, schema: StructType, context: EvalContext = DEFAULTS) -> Expression:
     """Resolve the columns of a tree and type its literals.
 
     Args:
         expr: as users build it, or as the parser made it; one that is bound stays as it is.
         schema: of the rows.
-        session_tz: the zone of timestamps without one.
-        now_ms: what `current_timestamp()` and `current_date()` are computed from; where it is
-            `None`, they are left to Spark.
+        context: of the evaluation; without a time, functions of the current one are left to Spark.
 
     Raises:
         InvalidPredicateError: an unknown column, an unknown operator, a string that is not a value
             of the column's type, or a `Comparison` or `In` of types that can't be compared.
             Fields: `position` of an unknown column in a text, 0-based.
     """
-    return _Binder(schema, session_tz, now_ms).bind(expr)
+    return _Binder(schema, context).bind(expr)
 
 
 class _Binder:
     """One walk over AND, OR and NOT, and what each of their parts is."""
 
-    def __init__(self, schema: StructType, session_tz: str, now_ms: int | None) -> None:
+    def __init__(self, schema: StructType, context: EvalContext) -> None:
         self._schema = schema
-        self._tz = session_tz
-        self._now_ms = now_ms
+        self._context = context
+        self._tz = context.session_tz
 
     def bind(self, expr: Expression) -> Expression:
         match expr:
@@ -286,16 +283,15 @@ class _Binder:
         if columns is None:
             return None
         if not columns:
-            constant = constant_of(expr, session_tz=self._tz, now_ms=self._now_ms)
+            constant = constant_of(expr, self._context)
             if constant is None or constant.data_type not in (_BOOLEAN, _VOID):
                 return None
             return Literal(constant.of(None).as_py(), _BOOLEAN)
-        zone, now = self._tz, self._now_ms
-        kind = value_type("", self._schema, session_tz=zone, now_ms=now, root=expr)
-        if kind != _BOOLEAN:
+        if value_type("", self._schema, self._context, root=expr) != _BOOLEAN:
             return None
         asks_now = any(map(is_now, (*calls(expr), *(each.path[0] for each in names(expr)))))
-        return Computed(to_sql(expr), columns, zone, now if asks_now else None, root=expr)
+        context = self._context if asks_now else self._context.timeless
+        return Computed(to_sql(expr), columns, context, root=expr)
 
     def _columns(self, expr: Expression) -> frozenset[tuple[str, ...]] | None:
         """The columns of a tree; `None` where something else may be among them."""
@@ -365,7 +361,7 @@ class _Binder:
     def _folded(self, expr: Expression) -> Literal | None:
         if self._columns(expr) != frozenset():
             return None
-        found = constant_of(expr, session_tz=self._tz, now_ms=self._now_ms)
+        found = constant_of(expr, self._context)
         if found is None:
             return None
         try:

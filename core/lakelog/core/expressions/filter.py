@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, get_args
 
 from lakelog.core.errors import InvalidPredicateError
+from lakelog.core.expressions.context import DEFAULTS, EvalContext
 from lakelog.core.expressions.tree import (
     And,
     Column,
@@ -54,11 +55,7 @@ lists for OR of ANDs. Values are those of Python, numpy, pandas, or scalars of A
 
 
 def normalize_filter(
-    given: Filter | None,
-    schema: StructType,
-    *,
-    session_tz: str = "UTC",
-    now_ms: int | None = None,
+    given: Filter | None, schema: StructType, context: EvalContext = DEFAULTS
 ) -> Expression | None:
     """Make a bound tree of what a user gave; `None` where there is no filter.
 
@@ -68,9 +65,7 @@ def normalize_filter(
             or a path such as `a.b`; the operators are those of SQL and `in`, `not in`, `is`,
             `is not` (the last two with `None`).
         schema: the table's schema.
-        session_tz: the zone of timestamps without one.
-        now_ms: what `current_timestamp()` and `current_date()` are computed from; where it is
-            `None`, they are left to Spark.
+        context: of the evaluation; without a time, functions of the current one are left to Spark.
 
     Raises:
         InvalidPredicateError: it can't be parsed, names a column that does not exist, or compares
@@ -83,7 +78,7 @@ def normalize_filter(
     from lakelog.core.expressions.nesting import check_levels
 
     if isinstance(given, str):
-        found = parse_filter(given, schema, session_tz=session_tz, now_ms=now_ms)
+        found = parse_filter(given, schema, context)
         check_levels(_levels(found))
         return found
     from lakelog.core.expressions.arrow.given import arrow_condition, is_arrow_expression
@@ -102,12 +97,10 @@ def normalize_filter(
             f"{given!r} is not a filter. Give SQL text such as \"day = '2024-01-01' AND n > 1\", "
             "tuples such as [('n', '>', 1)], True, or an expression of lakelog.core.expressions"
         )
-    return bind(tree, schema, session_tz=session_tz, now_ms=now_ms)
+    return bind(tree, schema, context)
 
 
-def parse_filter(
-    sql: str, schema: StructType, *, session_tz: str = "UTC", now_ms: int | None = None
-) -> Expression:
+def parse_filter(sql: str, schema: StructType, context: EvalContext = DEFAULTS) -> Expression:
     """Parse a condition of Spark SQL and bind it to a schema; see `normalize_filter`.
 
     Raises:
@@ -124,8 +117,8 @@ def parse_filter(
         # First with every function under its own name, so that it is evaluated as it was written;
         # sqlglot's Spark grammar then covers forms that this one does not.
         with contextlib.suppress(InvalidPredicateError):
-            return bind(parse_sql(sql), schema, session_tz=session_tz, now_ms=now_ms)
-        return bind(parse_as_spark(sql), schema, session_tz=session_tz, now_ms=now_ms)
+            return bind(parse_sql(sql), schema, context)
+        return bind(parse_as_spark(sql), schema, context)
 
 
 def _from_tuples(given: Sequence[Any], schema: StructType) -> Expression:

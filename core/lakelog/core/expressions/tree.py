@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from lakelog.core.expressions.context import DEFAULTS, EvalContext
 from lakelog.core.schema import DataType, PrimitiveType
 
 if TYPE_CHECKING:
@@ -137,10 +138,8 @@ class Computed:
     sql: str
     columns: frozenset[tuple[str, ...]]
     """All that it refers to."""
-    session_tz: str = "UTC"
-    """The zone in which a timestamp has a date."""
-    now_ms: int | None = None
-    """The result of `current_timestamp()`, where that is used."""
+    context: EvalContext = DEFAULTS
+    """With the time only where that is asked for."""
     arrow: bytes | None = None
     """Instead of SQL an expression of pyarrow, pickled: two of those have no equality."""
     root: Expression | None = field(default=None, compare=False, repr=False)

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.schema.char_varchar import limit_of
 from lakelog.core.schema.column_fills import default_of, generation_of, identity_of, is_filled
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.tree import Expression
 
 _LONG = PrimitiveType("long")
+_AT_ANY_TIME = EvalContext(now_ms=0)
 _ROW = StructType((StructField("row", _LONG),))
 _PRESENT = ("current_date", "current_timestamp", "current_time", "curdate", "now", "localtimestamp")
 """What a default may call, but a generated column may not."""
@@ -29,7 +31,10 @@ FEATURE_KEY = "delta.feature.allowcolumndefaults"
 
 
 def check_filled_columns(
-    schema: StructType, partition_columns: Sequence[str], old: StructType | None = None
+    schema: StructType,
+    partition_columns: Sequence[str],
+    old: StructType | None = None,
+    context: EvalContext = _AT_ANY_TIME,
 ) -> None:
     """Refuse columns whose declaration no writer could keep.
 
@@ -37,6 +42,7 @@ def check_filled_columns(
         schema: the table's, as it is to be.
         partition_columns: as the metadata has them.
         old: the table's schema so far; its declarations count as checked.
+        context: in which expressions have their types, with any time.
 
     Raises:
         DeltaAnalysisError: names the column, its expression and the rule that it breaks.
@@ -54,7 +60,7 @@ def check_filled_columns(
             )
         # It fills nothing, as in delta-spark, but it is kept.
         if (path, default_of(field)) not in before_within:
-            _check_default(field)
+            _check_default(field, context)
     for field in filter(is_filled, schema):
         before = old.get(field.name) if old is not None else None
         known = before is not None and (
@@ -63,9 +69,9 @@ def check_filled_columns(
         if identity_of(field) is not None:
             _check_identity(field, partition_columns)
         if generation_of(field) is not None:
-            _check_generated(field, schema, judged=known)
+            _check_generated(field, schema, context, judged=known)
         elif default_of(field) is not None and not known:
-            _check_default(field)
+            _check_default(field, context)
 
 
 def check_default_feature(
@@ -116,7 +122,9 @@ def _check_identity(field: StructField, partition_columns: Sequence[str]) -> Non
         )
 
 
-def _check_generated(field: StructField, schema: StructType, *, judged: bool) -> None:
+def _check_generated(
+    field: StructField, schema: StructType, context: EvalContext, *, judged: bool
+) -> None:
     from lakelog.core.expressions.parse.sql import parse_sql
 
     sql = generation_of(field)
@@ -151,14 +159,14 @@ def _check_generated(field: StructField, schema: StructType, *, judged: bool) ->
         )
     if not judged:
         _check_functions(root, f"generated column {field.name} ({sql})", "GENERATED_COLUMN")
-        _check_type(field, sql, schema)
+        _check_type(field, sql, schema, context)
 
 
-def _check_type(field: StructField, sql: str, schema: StructType) -> None:
+def _check_type(field: StructField, sql: str, schema: StructType, context: EvalContext) -> None:
     from lakelog.core.expressions.values.evaluate import value_type
 
     bases = StructType(tuple(f for f in schema if generation_of(f) is None))
-    found = value_type(sql, bases)
+    found = value_type(sql, bases, context)
     if found is not None and found != field.data_type:
         raise DeltaAnalysisError(
             f"[DELTA_GENERATED_COLUMNS_EXPR_TYPE_MISMATCH] The expression type of the generated "
@@ -168,7 +176,7 @@ def _check_type(field: StructField, sql: str, schema: StructType) -> None:
         )
 
 
-def _check_default(field: StructField) -> None:
+def _check_default(field: StructField, context: EvalContext) -> None:
     import pyarrow as pa
 
     from lakelog.core.expressions.parse.sql import parse_sql
@@ -195,7 +203,7 @@ def _check_default(field: StructField) -> None:
         )
     _check_functions(root, where, "DEFAULT", allowed=_PRESENT)
     try:
-        found = evaluate_value(sql, pa.table({"row": [0]}), _ROW, field.data_type, now_ms=0)
+        found = evaluate_value(sql, pa.table({"row": [0]}), _ROW, field.data_type, context)
     except InvalidPredicateError:
         return  # only Spark knows; it will say when it writes
     except DeltaAnalysisError as exc:

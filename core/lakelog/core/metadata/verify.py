@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from lakelog.core import keys
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.features.table_properties import TableProperties
 from lakelog.core.metadata.change_data_feed import perform_cdc_metadata_check
 from lakelog.core.metadata.dependent_columns import check_dependent_columns
@@ -95,7 +96,8 @@ def verify_new_metadata(old: Metadata | None, new: Metadata, conf: DeltaConf) ->
     _check_new_types(schema, before[0] if before else StructType(), conf)
     perform_cdc_metadata_check(before[1] if before else None, properties, schema.names)
     check_dependent_columns(before, (schema, properties))
-    check_filled_columns(schema, new.partition_columns, before[0] if before else None)
+    context = EvalContext.of(conf, now_ms=0)
+    check_filled_columns(schema, new.partition_columns, before[0] if before else None, context)
     if old is None or old.configuration.get(_STATS_COLUMNS) != new.configuration.get(
         _STATS_COLUMNS
     ):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.arrow.limited_text import too_long, with_padding
 from lakelog.core.compute import pc
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.expressions.context import DEFAULTS, EvalContext
 from lakelog.core.expressions.filter import parse_filter
 from lakelog.core.expressions.tree import columns
 from lakelog.core.portable.shown_values import python_value
@@ -27,8 +28,7 @@ def ruled_rows(
     metadata: Metadata,
     schema: StructType,
     table: str,
-    *,
-    session_tz: str = "UTC",
+    context: EvalContext = DEFAULTS,
 ) -> pa.Table:
     """The rows with each CHAR filled up, checked by every CHECK constraint, invariant and
     length; NOT NULL is checked by the cast.
@@ -38,7 +38,7 @@ def ruled_rows(
         metadata: the table's; it has the rules.
         schema: the table's, without void columns.
         table: for messages.
-        session_tz: the time zone of timestamps without one.
+        context: of the write.
 
     Raises:
         ConstraintViolationError: some row breaks one.
@@ -56,7 +56,7 @@ def ruled_rows(
             f"of {table}"
         )
         try:
-            predicate = parse_filter(rule.sql, schema, session_tz=session_tz)
+            predicate = parse_filter(rule.sql, schema, context.timeless)
             check_rows(rows, predicate, schema, what)
         except InvalidPredicateError as exc:
             raise DeltaAnalysisError(

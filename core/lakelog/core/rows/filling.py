@@ -23,6 +23,7 @@ from lakelog.core.errors import (
     InvalidPredicateError,
     UnsupportedFeatureError,
 )
+from lakelog.core.expressions.context import DEFAULTS, EvalContext
 from lakelog.core.features.identity_columns import check_capacity, missing_identities
 from lakelog.core.features.protocol import supported_features
 from lakelog.core.portable.shown_values import python_value
@@ -92,9 +93,8 @@ def fill_rows(
     schema: StructType,
     protocol: Protocol,
     table: str,
+    context: EvalContext = DEFAULTS,
     *,
-    session_tz: str = "UTC",
-    now_ms: int | None = None,
     before: int = 0,
 ) -> Filled:
     """Bring rows into the form of their table.
@@ -104,8 +104,7 @@ def fill_rows(
         schema: the table's.
         protocol: the table's.
         table: its path, for messages.
-        session_tz: the time zone in which a timestamp has a date.
-        now_ms: the time of the write, for `current_timestamp()`.
+        context: of the write.
         before: how many rows of the same write were brought into it already.
 
     Raises:
@@ -119,15 +118,15 @@ def fill_rows(
     # A column that is there is given, with whatever values.
     names = StructType(tuple(StructField(n, PrimitiveType("void")) for n in data.schema.names))
     check_fillable(schema, names, protocol, table)
-    return _Filling(data, names, schema, table, session_tz, now_ms, before).run()
+    return _Filling(data, names, schema, table, context, before).run()
 
 
 def with_generated(
     rows: pa.Table,
     schema: StructType,
     table: str,
+    context: EvalContext = DEFAULTS,
     *,
-    session_tz: str = "UTC",
     kept: Collection[str] = (),
 ) -> pa.Table:
     """Rows with all columns: generated ones that they lack are computed, the others checked.
@@ -136,7 +135,7 @@ def with_generated(
         rows: with the table's columns, save for generated ones.
         schema: the table's.
         table: its path, for messages.
-        session_tz: the time zone in which a timestamp has a date.
+        context: of the write.
         kept: generated columns whose values the table has already, which are not checked again:
             their expression may be one that only Spark evaluates.
 
@@ -153,7 +152,7 @@ def with_generated(
         if sql is None or (field.name in known and field.name in kept):
             continue
         # A generated column may only refer to columns that are not generated.
-        values = _evaluated(field, sql, rows, bases, table, session_tz)
+        values = _evaluated(field, sql, rows, bases, table, context.timeless)
         if field.name in known:
             _check_generated(field, sql, rows, values, table)
         else:
@@ -167,8 +166,7 @@ class _Filling:
     names: StructType
     schema: StructType
     table: str
-    session_tz: str
-    now_ms: int | None
+    context: EvalContext
     before: int
 
     def run(self) -> Filled:
@@ -176,7 +174,7 @@ class _Filling:
         rows = cast_table(self.data, StructType(tuple(present)))
         rows = self._with_defaults(rows)
         rows, marks = self._numbered(rows)
-        rows = with_generated(rows, self.schema, self.table, session_tz=self.session_tz)
+        rows = with_generated(rows, self.schema, self.table, self.context)
         return Filled(rows, marks)
 
     def _with_defaults(self, rows: pa.Table) -> pa.Table:
@@ -186,9 +184,7 @@ class _Filling:
             sql = default_of(field)
             if sql is None or field.name in rows.schema.names or generation_of(field):
                 continue
-            value = _evaluated(
-                field, sql, one, none, self.table, self.session_tz, default_at=self.now_ms
-            )[0]
+            value = _evaluated(field, sql, one, none, self.table, self.context)[0]
             rows = _appended(rows, field, repeated(value, rows.num_rows))
         return rows
 
@@ -213,17 +209,12 @@ def _evaluated(
     rows: pa.Table,
     schema: StructType,
     table: str,
-    session_tz: str,
-    *,
-    default_at: int | None = None,
+    context: EvalContext,
 ) -> pa.ChunkedArray[Any]:
-    """The values of an expression; in a default, the current time is that of the write."""
     from lakelog.core.expressions.values.evaluate import evaluate_value
 
     try:
-        return evaluate_value(
-            sql, rows, schema, field.data_type, session_tz=session_tz, now_ms=default_at
-        )
+        return evaluate_value(sql, rows, schema, field.data_type, context)
     except InvalidPredicateError as exc:
         what = "generated column" if generation_of(field) else "DEFAULT"
         raise DeltaAnalysisError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.clock import utc_time
 from lakelog.core.errors import CorruptCheckpointError, CorruptLogError, DeltaError, LogGapError
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.features.in_commit_timestamps import required_time
 from lakelog.core.features.terms import TableTerms
 from lakelog.core.log.file_names import commit_path
@@ -367,12 +368,12 @@ class Snapshot:
         from lakelog.core.state.file_selection import FileSelection
 
         schema = self.read_schema
-        zone = self.conf.session_tz
-        expression = normalize_filter(where, schema, session_tz=zone, now_ms=self._clock.now_ms())
+        context = EvalContext.of(self.conf, self._clock.now_ms())
+        expression = normalize_filter(where, schema, context)
         if expression is None:
             return self.file_table
         columns = tuple(self.partition_schema.names)
-        selection = FileSelection(expression, schema, columns, session_tz=zone)
+        selection = FileSelection(expression, schema, columns, session_tz=context.session_tz)
         found = self._of_files(lambda files: files.selected(selection))
         return selection.select(self.file_table) if found is None else found
 

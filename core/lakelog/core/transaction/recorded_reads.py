@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.actions.file_table import NO_FILES, to_add_files
 from lakelog.core.conflicts.read_set import ReadSet
 from lakelog.core.data.partition_keys import files_in_partitions, partition_keys
+from lakelog.core.expressions.context import EvalContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -52,13 +53,8 @@ class Reads:
             return NO_FILES
         from lakelog.core.expressions.filter import normalize_filter
 
-        zone = self.snapshot.conf.session_tz
-        predicate = normalize_filter(
-            where,
-            self.snapshot.schema,
-            session_tz=zone,
-            now_ms=self.snapshot.clock.now_ms(),
-        )
+        context = EvalContext.of(self.snapshot.conf, self.snapshot.clock.now_ms())
+        predicate = normalize_filter(where, self.snapshot.schema, context)
         files = self.snapshot.file_table_for(predicate)
         self.record.add_predicate(predicate)
         self.record.add_files(files)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.engine.conditions import (
     Column,
     Comparison,
+    EvalContext,
     Literal,
     Name,
     Not,
@@ -93,19 +94,14 @@ def outside_of(snapshot: Snapshot, values: pa.Table) -> Expression | None:
         for row in known
     ]
     with contextlib.suppress(DeltaError):
-        zone = snapshot.conf.session_tz
-        return normalize_filter(join_and(parts), snapshot.schema, session_tz=zone)
+        return normalize_filter(join_and(parts), snapshot.schema, EvalContext.of(snapshot.conf))
     return None
 
 
 def _understood(text: str, snapshot: Snapshot) -> Expression | None:
     with contextlib.suppress(DeltaError):
-        return normalize_filter(
-            text,
-            snapshot.schema,
-            session_tz=snapshot.conf.session_tz,
-            now_ms=snapshot.clock.now_ms(),
-        )
+        context = EvalContext.of(snapshot.conf, snapshot.clock.now_ms())
+        return normalize_filter(text, snapshot.schema, context)
     return None
 
 

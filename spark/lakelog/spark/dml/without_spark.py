@@ -37,7 +37,6 @@ _TARGET, _SOURCE = "__lakelog_target", "__lakelog_source"
 _RULES = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
-    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
     "spark.sql.legacy.literal.pickMinimumPrecision": "true",
     "spark.sql.legacy.timeParserPolicy": "corrected",
     "spark.sql.timestampType": "timestamp_ltz",

@@ -10,6 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from lakelog.core.engine.conditions import (
     Column,
     Comparison,
+    EvalContext,
     In,
     IsNull,
     Literal,
@@ -91,7 +92,7 @@ class FilteringReader(SourceReader):
             found = _expression(of)
             if found is None:
                 return None
-            return normalize_filter(found, table.schema, session_tz=table.session_tz)
+            return normalize_filter(found, table.schema, EvalContext(table.session_tz))
         except DeltaError:
             # A value that we can't compare: Spark applies the filter itself in any case.
             return None

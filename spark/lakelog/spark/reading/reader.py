@@ -54,10 +54,10 @@ def snapshot_df(
     """
     if where is None:
         return files_df(spark, snapshot, snapshot.file_table, columns=columns)
+    from lakelog.core.engine.conditions import EvalContext, normalize_filter
     from lakelog.core.engine.conditions import columns as columns_of
-    from lakelog.core.engine.conditions import normalize_filter
 
-    prune = normalize_filter(where, snapshot.schema, session_tz=snapshot.conf.session_tz)
+    prune = normalize_filter(where, snapshot.schema, EvalContext.of(snapshot.conf))
     if columns is not None and prune is not None:
         needed = {path[0].lower() for path in columns_of(prune)} - {c.lower() for c in columns}
         columns = [*columns, *(n for n in snapshot.schema.names if n.lower() in needed)]

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
-from lakelog.core.engine.conditions import is_partition_only, normalize_filter
+from lakelog.core.engine.conditions import EvalContext, is_partition_only, normalize_filter
 from lakelog.core.engine.log import to_add_files
 from lakelog.core.engine.scan import readable_partitions
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
@@ -71,9 +71,8 @@ def _matching(
     txn, snapshot = write.txn, write.txn.snapshot
     if snapshot is None or options.replace_where is None:
         return Replaced()
-    predicate = normalize_filter(
-        options.replace_where, snapshot.schema, session_tz=snapshot.conf.session_tz
-    )
+    context = EvalContext.of(snapshot.conf)
+    predicate = normalize_filter(options.replace_where, snapshot.schema, context)
     if predicate is None:
         return Replaced()
     if is_partition_only(predicate, snapshot.partition_columns):

@@ -29,6 +29,7 @@ from lakelog.core.arrow.time_zones import (
     zone_of,
 )
 from lakelog.core.errors import InvalidPredicateError
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.expressions.filter import normalize_filter, parse_filter
 from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import is_opaque
@@ -128,33 +129,33 @@ def test_columns_of_times_move_as_single_ones_do(clocks: list[datetime | None]) 
     ],
 )
 def test_a_time_that_the_engine_reads_otherwise_is_the_engine_s(text: str) -> None:
-    assert is_opaque(parse_filter(text, SCHEMA, session_tz=ENGINE))
-    assert not is_opaque(parse_filter(text, SCHEMA, session_tz=str(ENGINE)))
+    assert is_opaque(parse_filter(text, SCHEMA, EvalContext(ENGINE)))
+    assert not is_opaque(parse_filter(text, SCHEMA, EvalContext(str(ENGINE))))
     later = text.replace("1850", "2020").replace("1960", "2020").replace("1979", "2020")
-    assert not is_opaque(parse_filter(later, SCHEMA, session_tz=ENGINE))
+    assert not is_opaque(parse_filter(later, SCHEMA, EvalContext(ENGINE)))
 
 
 def test_a_time_that_names_its_zone_depends_on_no_rules() -> None:
-    found = parse_filter("ts = TIMESTAMP'1850-01-01 01:01:01+01:00'", SCHEMA, session_tz=ENGINE)
+    found = parse_filter("ts = TIMESTAMP'1850-01-01 01:01:01+01:00'", SCHEMA, EvalContext(ENGINE))
     assert not is_opaque(found)
     fixed = EngineZone("+01:00", lambda year: False)
-    assert not is_opaque(parse_filter("ts = '1850-01-01 01:01:01'", SCHEMA, session_tz=fixed))
+    assert not is_opaque(parse_filter("ts = '1850-01-01 01:01:01'", SCHEMA, EvalContext(fixed)))
 
 
-def _bound(tuples: list[tuple[str, str, Any]], session_tz: Any) -> Expression:
-    found = normalize_filter(tuples, SCHEMA, session_tz=session_tz)
+def _bound(tuples: list[tuple[str, str, Any]], context: EvalContext) -> Expression:
+    found = normalize_filter(tuples, SCHEMA, context)
     assert found is not None
     return found
 
 
 def test_the_engine_gets_the_clock_of_a_value_of_python() -> None:
     value = clock("1850-01-01 01:01:01")
-    found = _bound([("ts", "=", value)], session_tz=ENGINE)
+    found = _bound([("ts", "=", value)], EvalContext(ENGINE))
     assert is_opaque(found)
     assert to_sql(found) == "ts = TIMESTAMP_NTZ '1850-01-01 01:01:01'"
-    listed = _bound([("ts", "in", [value, None])], session_tz=ENGINE)
+    listed = _bound([("ts", "in", [value, None])], EvalContext(ENGINE))
     assert is_opaque(listed)
-    assert not is_opaque(_bound([("ts", "=", value)], session_tz=str(ENGINE)))
+    assert not is_opaque(_bound([("ts", "=", value)], EvalContext(str(ENGINE))))
 
 
 def test_rows_whose_clock_the_engine_reads_otherwise_are_not_evaluated_here() -> None:
@@ -162,8 +163,8 @@ def test_rows_whose_clock_the_engine_reads_otherwise_are_not_evaluated_here() ->
     schema = StructType((SCHEMA.fields[0],))
     kind = PrimitiveType("date")
     with pytest.raises(InvalidPredicateError, match="which only Spark evaluates"):
-        evaluate_value("CAST(ts AS DATE)", rows, schema, kind, session_tz=ENGINE)
-    assert evaluate_value("CAST(ts AS DATE)", rows, schema, kind, session_tz=str(ENGINE))
+        evaluate_value("CAST(ts AS DATE)", rows, schema, kind, EvalContext(ENGINE))
+    assert evaluate_value("CAST(ts AS DATE)", rows, schema, kind, EvalContext(str(ENGINE)))
 
 
 def test_a_partition_s_time_without_a_zone_says_nothing_where_the_engine_reads_it() -> None:
@@ -210,8 +211,8 @@ def test_the_engine_reads_the_times_in_names_of_folders(tmp_path: Path) -> None:
 
 def test_a_zone_that_only_the_engine_knows_is_left_to_it() -> None:
     zone = EngineZone("SystemV/PST8PDT", lambda _: False, lambda clock: clock + 8)
-    assert is_opaque(parse_filter("ts = TIMESTAMP'2024-01-01 00:00:00'", SCHEMA, session_tz=zone))
-    assert is_opaque(parse_filter("hour(ts) = 1", SCHEMA, session_tz=zone))
+    assert is_opaque(parse_filter("ts = TIMESTAMP'2024-01-01 00:00:00'", SCHEMA, EvalContext(zone)))
+    assert is_opaque(parse_filter("hour(ts) = 1", SCHEMA, EvalContext(zone)))
     kind = PrimitiveType("timestamp")
     assert cast_text("1970-01-01 00:00:00", kind, zone) == 8
     assert cast_text("1970-01-01T00:00:00Z", kind, zone) == 0

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from lakelog.core.arrow.arrow_types import from_arrow_schema, to_arrow_schema, to_arrow_type
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.coerce import NotInCoreError
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.expressions.parse.sql import parse_sql
 from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import (
@@ -181,7 +182,7 @@ def test_a_zone_keeps_its_last_rules(sql: str, value: Any) -> None:
     far = pa.table({"ts": pa.array([2_500_060_800_000_000], pa.timestamp("us", "UTC"))})
     kind = value_type(sql, schema)
     assert kind is not None
-    found = evaluate_value(sql, far, schema, kind, session_tz="Europe/Berlin")
+    found = evaluate_value(sql, far, schema, kind, EvalContext("Europe/Berlin"))
     assert found.to_pylist() == [value]
 
 
@@ -429,7 +430,7 @@ def test_what_is_never_null_is_never_null(may_be_null: bool) -> None:
     counts = {True: 0, False: 0}
     for text in (*VALUES, *CONDITIONS):
         try:
-            value = typed(parse_sql(text), schema, session_tz="UTC", now_ms=0)
+            value = typed(parse_sql(text), schema, EvalContext(now_ms=0))
             found = [value.of(batch) for batch in rows.to_batches()]
         except (NotInCoreError, InvalidPredicateError, pa.ArrowException):
             continue
@@ -481,7 +482,7 @@ def test_what_has_a_type_has_data_of_that_type(count: int) -> None:
     for parts in product(columns, [*columns, ONE, WORD]) if count == 2 else zip(columns):
         for tree in joined(parts):
             try:
-                value = typed(tree, OF_KINDS, session_tz="UTC", now_ms=0)
+                value = typed(tree, OF_KINDS, EvalContext(now_ms=0))
             except NotInCoreError:
                 continue
             if value.error is not None:

@@ -15,6 +15,7 @@ from lakelog.core import DeltaLog, create_table, delete_rows, update_rows, write
 from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError, DeltaError
 from lakelog.core.expressions.arrow.masks import evaluate_mask
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.values.evaluate import evaluate_value
 from lakelog.core.schema import PrimitiveType
@@ -97,7 +98,7 @@ def test_no_condition_ends_in_an_error_that_is_not_ours(zone: str) -> None:
     answered = 0
     for sql in CONDITIONS:
         try:
-            condition = normalize_filter(sql, SCHEMA, session_tz=zone, now_ms=1_700_000_000_000)
+            condition = normalize_filter(sql, SCHEMA, EvalContext(zone, 1_700_000_000_000))
         except DeltaAnalysisError:
             continue
         assert condition is not None
@@ -131,7 +132,7 @@ def test_a_time_too_far_for_arrows_calendar_has_no_value_rather_than_a_wrong_one
     for at in (0, 1, 5):
         for zone in ("UTC", "+11:00", "-11:00"):
             with pytest.raises(DeltaAnalysisError):
-                evaluate_value(sql, ROWS.slice(at, 1), SCHEMA, kind, session_tz=zone)
+                evaluate_value(sql, ROWS.slice(at, 1), SCHEMA, kind, EvalContext(zone))
     assert evaluate_value(sql, ROWS.slice(3, 1), SCHEMA, kind).null_count == 0
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.core.errors import InvalidPredicateError
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import (
@@ -46,7 +47,7 @@ SCHEMA = StructType.from_json(
 
 
 def parsed(sql: str, tz: str = "UTC") -> Expression:
-    found = normalize_filter(sql, SCHEMA, session_tz=tz)
+    found = normalize_filter(sql, SCHEMA, EvalContext(tz))
     assert found is not None
     return found
 
@@ -224,7 +225,7 @@ def test_a_number_is_no_text_of_a_time(column: str, kind: str, cast: str, number
     ],
 )  # fmt: skip
 def test_what_has_no_column_is_worked_out_once(sql: str, wanted: str) -> None:
-    found = normalize_filter(sql, SCHEMA, now_ms=1_700_000_000_000)
+    found = normalize_filter(sql, SCHEMA, EvalContext(now_ms=1_700_000_000_000))
     assert found is not None
     assert to_sql(found) == wanted
 
@@ -273,10 +274,10 @@ def test_times_without_zone_are_of_the_session() -> None:
     for sql in ("t = '2020-06-01 12:00:00'", "t = TIMESTAMP '2020-06-01 12:00:00'"):
         assert parsed(sql, "Europe/Berlin") == noon
     local = datetime(2020, 6, 1, 12)  # noqa: DTZ001 # what a user gives
-    found = normalize_filter([("t", "=", local)], SCHEMA, session_tz="Europe/Berlin")
+    found = normalize_filter([("t", "=", local)], SCHEMA, EvalContext("Europe/Berlin"))
     assert found == noon
     midnight = lit(datetime(2020, 5, 31, 22, tzinfo=UTC), "timestamp")
-    found = normalize_filter([("t", ">", date(2020, 6, 1))], SCHEMA, session_tz="Europe/Berlin")
+    found = normalize_filter([("t", ">", date(2020, 6, 1))], SCHEMA, EvalContext("Europe/Berlin"))
     assert found == Comparison(">", col("t"), midnight)
 
 

@@ -14,6 +14,7 @@ from sqlglot import exp
 from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.binding import bind
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.expressions.filter import parse_filter
 from lakelog.core.expressions.parse.long_lists import cut_lists
 from lakelog.core.expressions.parse.sql import (
@@ -97,7 +98,7 @@ def test_an_unknown_argument_of_any_node_is_never_passed_over(sql: str) -> None:
         with pytest.raises(InvalidPredicateError, match="which only Spark evaluates"):
             evaluate_value(sql, ROWS, SCHEMA, wanted, root=root)
         assert value_type(sql, SCHEMA, root=root) is None, where
-        assert constant_of(root, session_tz="UTC", now_ms=None) is None, where
+        assert constant_of(root, EvalContext()) is None, where
 
 
 @pytest.mark.parametrize("sql", CONDITIONS)

@@ -147,7 +147,7 @@ class RowBuilder:
     def _constant(self, given: Any, target: DataType, path: Sequence[str]) -> pa.Scalar[Any]:
         plain = given.value if isinstance(given, Literal) else given
         try:
-            return exact_scalar(plain, target, session_tz=self._sides.session_tz)
+            return exact_scalar(plain, target, session_tz=self._sides.context.session_tz)
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as exc:
             shown = repr(python_value(plain) if isinstance(plain, pa.Scalar) else plain)
             raise _misfit(path, target, shown, exc) from exc
@@ -162,7 +162,7 @@ class RowBuilder:
     def _exact(self, bound: ArrowBound, data: Any, target: DataType, path: Sequence[str]) -> Any:
         """What an expression of pyarrow gave, as its column holds it."""
         try:
-            return exact_array(data, target, session_tz=self._sides.session_tz)
+            return exact_array(data, target, session_tz=self._sides.context.session_tz)
         except ConstraintViolationError:
             raise
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as exc:
@@ -172,14 +172,8 @@ class RowBuilder:
         from lakelog.core.expressions.values.evaluate import evaluate_value
 
         try:
-            found = evaluate_value(
-                sql,
-                pa.table({"": pa.nulls(1)}),
-                _ONE_ROW,
-                field.data_type,
-                session_tz=self._sides.session_tz,
-                now_ms=self._sides.now_ms,
-            )
+            row, context = pa.table({"": pa.nulls(1)}), self._sides.context
+            found = evaluate_value(sql, row, _ONE_ROW, field.data_type, context)
         except InvalidPredicateError as exc:
             raise DeltaAnalysisError(
                 f"{self._table} has the DEFAULT {field.name} ({sql}), which can't be computed "
@@ -224,20 +218,9 @@ class RowBuilder:
         present = StructType(tuple(f for f in self._schema if f.name in columns))
         rows = cast_table(pa.table(columns), present)
         if any(generation_of(f) is not None for f in self._schema):
-            rows = with_generated(
-                rows,
-                self._schema,
-                self._table,
-                session_tz=self._sides.session_tz,
-                kept=self._kept,
-            )
-        return ruled_rows(
-            rows,
-            self._metadata,
-            self._schema,
-            self._table,
-            session_tz=self._sides.session_tz,
-        )
+            context = self._sides.context
+            rows = with_generated(rows, self._schema, self._table, context, kept=self._kept)
+        return ruled_rows(rows, self._metadata, self._schema, self._table, self._sides.context)
 
     def _value(
         self, value: Value, field: StructField, path: tuple[str, ...], pairs: pa.Table
@@ -303,7 +286,7 @@ class RowBuilder:
                 ) from exc
         try:
             chunks = [
-                cast_data(chunk, source, target, self._sides.session_tz)
+                cast_data(chunk, source, target, self._sides.context.session_tz)
                 for chunk in (data.chunks if isinstance(data, pa.ChunkedArray) else [data])
             ]
         except NotInCoreError as exc:

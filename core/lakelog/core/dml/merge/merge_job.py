@@ -20,6 +20,7 @@ from lakelog.core.dml.merge.search_condition import SearchCondition
 from lakelog.core.dml.merge.sides import Side, Sides, side_by_side
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
 from lakelog.core.expressions.arrow.given import is_arrow_expression
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.features.protocol import check_writable
 from lakelog.core.maintain.after_command import end_command
 from lakelog.core.progress import Progress
@@ -144,8 +145,7 @@ class _Merge:
         self._sides = Sides(
             Side(known, job.target_alias),
             Side(source, job.source_alias),
-            snapshot.conf.session_tz,
-            self._now_ms,
+            EvalContext.of(snapshot.conf, self._now_ms),
         )
         self._numbering = Numbering(log.table)
         self._conditions = [self._condition(each) for each in job.clauses]

@@ -15,6 +15,7 @@ from lakelog.core.dml.merge.search_condition import SearchCondition
 from lakelog.core.dml.merge.sides import Side, Sides
 from lakelog.core.errors import DeltaError
 from lakelog.core.expressions.binding import bind
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.expressions.tree import (
     And,
     Column,
@@ -100,7 +101,8 @@ class MergeReads:
         """
         mine = Side(snapshot.read_schema, alias or "__lakelog_target")
         theirs = Side(source, "__lakelog_source")
-        sides = Sides(mine, theirs, snapshot.conf.session_tz, snapshot.clock.now_ms())
+        context = EvalContext.of(snapshot.conf, snapshot.clock.now_ms())
+        sides = Sides(mine, theirs, context)
         search, filters, keys, columns = SearchCondition.understood(condition, sides), [], [], []
         for each in search.target_only:
             with contextlib.suppress(DeltaError):
@@ -143,12 +145,7 @@ def _of_target(bound: Bound, sides: Sides) -> Expression:
             return name
         return Name((name.path[0].removeprefix(prefix), *name.path[1:]), quoted=True)
 
-    return bind(
-        renamed(bound.root, bare),
-        sides.target.schema,
-        session_tz=sides.session_tz,
-        now_ms=sides.now_ms,
-    )
+    return bind(renamed(bound.root, bare), sides.target.schema, sides.context)
 
 
 def _of_values(pair: KeyPair, values: pa.Array[Any], sides: Sides) -> Expression | None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lakelog.core.dml.merge.clauses import When
+    from lakelog.core.expressions.context import EvalContext
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.schema import DataType
 
@@ -80,8 +81,7 @@ class Sides:
 
     target: Side
     source: Side
-    session_tz: str
-    now_ms: int
+    context: EvalContext
     statement: str = "MERGE"
     """For messages."""
     schema: StructType = field(init=False)
@@ -212,13 +212,7 @@ class Sides:
 
     def type_of(self, bound: Bound) -> DataType | None:
         """The type of an expression; `None` where only Spark knows."""
-        return value_type(
-            bound.sql,
-            self.schema,
-            session_tz=self.session_tz,
-            now_ms=self.now_ms,
-            root=bound.root,
-        )
+        return value_type(bound.sql, self.schema, self.context, root=bound.root)
 
     def check(self, bound: Bound, target: DataType = _BOOLEAN) -> None:
         """Refuse what can't be evaluated here, before any row is read.
@@ -226,14 +220,7 @@ class Sides:
         Raises:
             InvalidPredicateError: a part that only Spark evaluates.
         """
-        check_value(
-            bound.sql,
-            self.schema,
-            target,
-            session_tz=self.session_tz,
-            now_ms=self.now_ms,
-            root=bound.root,
-        )
+        check_value(bound.sql, self.schema, target, self.context, root=bound.root)
 
     def check_condition(self, bound: Bound, error: str, what: str) -> None:
         """Refuse a condition that is not boolean, or can't be evaluated here.
@@ -266,15 +253,7 @@ class Sides:
         Raises:
             DeltaAnalysisError: a row without a result, such as a division by zero.
         """
-        return evaluate_value(
-            bound.sql,
-            rows,
-            self.schema,
-            target,
-            session_tz=self.session_tz,
-            now_ms=self.now_ms,
-            root=bound.root,
-        )
+        return evaluate_value(bound.sql, rows, self.schema, target, self.context, root=bound.root)
 
     def true_for(self, bound: Bound | ArrowBound, rows: pa.Table) -> pa.ChunkedArray[Any]:
         """For each row whether a condition is true; where it is null it is not."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lakelog.core.dml.merge.new_rows import NewColumn
+    from lakelog.core.expressions.context import EvalContext
     from lakelog.core.state.snapshot import Snapshot
 
 
@@ -50,22 +51,23 @@ def updated_columns(
 class UpdatedRows:
     """Makes the new rows of an UPDATE."""
 
-    def __init__(self, columns: Sequence[NewColumn], snapshot: Snapshot, *, now_ms: int) -> None:
+    def __init__(
+        self, columns: Sequence[NewColumn], snapshot: Snapshot, context: EvalContext
+    ) -> None:
         """Check every value; no row is read.
 
         Args:
             columns: what `updated_columns` gives: text is SQL, the others are values or pyarrow's
                 expressions.
             snapshot: has the table's schema, rules and conf.
-            now_ms: what `current_timestamp()` gives.
+            context: of the evaluation.
 
         Raises:
             DeltaAnalysisError: a value that its column can't hold exactly.
             InvalidPredicateError: SQL that can't be parsed, or that only Spark evaluates.
         """
-        zone = snapshot.conf.session_tz
         known = snapshot.read_schema
-        sides = Sides(Side(known, None), Side(StructType(), None), zone, now_ms, "UPDATE")
+        sides = Sides(Side(known, None), Side(StructType(), None), context, "UPDATE")
         # The rows of a table that nothing is merged into are those without a source.
         names = {each.field.name: None for each in columns}
         clause = MergeClause("not matched by source", "update", None, names)

@@ -112,10 +112,8 @@ def _plain_mask(bound: Expression, batch: pa.RecordBatch, schema: StructType) ->
             return arrow_mask(each, batch)
         from lakelog.core.expressions.values.evaluate import evaluate_value
 
-        zone, now, rows = each.session_tz, each.now_ms, pa.Table.from_batches([batch])
-        found = evaluate_value(
-            each.sql, rows, schema, _TRUTH, session_tz=zone, now_ms=now, root=each.root
-        )
+        rows = pa.Table.from_batches([batch])
+        found = evaluate_value(each.sql, rows, schema, _TRUTH, each.context, root=each.root)
         return found.combine_chunks()
 
     found = _Translator(column, lambda value: value, compute).translate(bound)

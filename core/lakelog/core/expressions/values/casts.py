@@ -23,6 +23,7 @@ from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from lakelog.core.expressions.context import EvalContext
     from lakelog.core.expressions.values.value import Value
 
 _BLANKS: Final = "".join(map(chr, range(33)))
@@ -61,20 +62,20 @@ _AT_FIRST_SIGHT = {
 """Type -> what a text looks like that may be one of its values."""
 
 
-def cast_value(value: Value, target: DataType, zone: str) -> Value:
+def cast_value(value: Value, target: DataType, context: EvalContext) -> Value:
     """The value as another type.
 
     Args:
         value: what to cast.
         target: the type.
-        zone: the session's time zone, in which a timestamp has a date.
+        context: in whose time zone a timestamp has a date.
 
     Raises:
         NotInCoreError: a pair of types that is left to Spark.
     """
     if value.data_type == target:
         return value
-    return computed(target, _caster(value.data_type, target, zone), value)
+    return computed(target, _caster(value.data_type, target, context.session_tz), value)
 
 
 def cast_data(data: Any, source: DataType, target: DataType, zone: str) -> Any:
@@ -99,13 +100,13 @@ def _caster(source: DataType, target: DataType, zone: str) -> Callable[[Any], An
     return lambda data: _as(cast(data, zone), arrow)
 
 
-def try_cast_value(value: Value, target: DataType, zone: str) -> Value:
+def try_cast_value(value: Value, target: DataType, context: EvalContext) -> Value:
     """The value as another type, as TRY_CAST has it: null where the target can't hold it.
 
     Raises:
         NotInCoreError: see `cast_value`.
     """
-    source = value.data_type
+    source, zone = value.data_type, context.session_tz
     if source == target:
         return value
     _caster(source, target, zone)
@@ -156,7 +157,7 @@ def _tried(data: Any, source: DataType, target: DataType, zone: str) -> list[Any
     return [part for half in halves for part in _tried(half, source, target, zone)]
 
 
-def assigned_value(value: Value, target: DataType, zone: str) -> Value:
+def assigned_value(value: Value, target: DataType, context: EvalContext) -> Value:
     """The value as what is to be stored in a column of another type, without a CAST in the text.
 
     Raises:
@@ -165,17 +166,17 @@ def assigned_value(value: Value, target: DataType, zone: str) -> Value:
     pair = (_family(value.data_type), _family(target))
     if pair in _WRITTEN:
         raise NotInCoreError(f"CAST of {value.data_type} to {target}")
-    return cast_value(value, target, zone)
+    return cast_value(value, target, context)
 
 
-def conjoined(values: Sequence[Value], zone: str) -> tuple[list[Value], DataType]:
+def conjoined(values: Sequence[Value], context: EvalContext) -> tuple[list[Value], DataType]:
     """Values in their common type.
 
     Raises:
         NotInCoreError: they have none here.
     """
     kind = common_type(each.data_type for each in values)
-    return [cast_value(each, kind, zone) for each in values], kind
+    return [cast_value(each, kind, context) for each in values], kind
 
 
 def _family(kind: DataType) -> str:

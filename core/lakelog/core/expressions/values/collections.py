@@ -16,9 +16,10 @@ from lakelog.core.expressions.values.value import computed
 from lakelog.core.schema import ArrayType, DataType, MapType, PrimitiveType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from lakelog.core.expressions.values.value import Value
+    from lakelog.core.expressions.context import EvalContext
+    from lakelog.core.expressions.values.value import Rule, Value
 
 _BOOLEAN, _INTEGER = PrimitiveType("boolean"), PrimitiveType("integer")
 _VOID = PrimitiveType("void")
@@ -27,10 +28,10 @@ _SOUGHT: Final = tuple(map(PrimitiveType, (*INTEGERS, "string", "date", "boolean
 """Of other elements Python's `==` is not Spark's: NaN equals itself, and times have zones."""
 
 
-def _size(*kinds: type[DataType]) -> Callable[[Sequence[Value], str], Value]:
+def _size(*kinds: type[DataType]) -> Rule:
     """How many there are. Of null that is null, as in ANSI mode; elsewhere Spark says -1."""
 
-    def apply(values: Sequence[Value], _: str) -> Value:
+    def apply(values: Sequence[Value], _: EvalContext) -> Value:
         (value,) = values
         if not isinstance(value.data_type, kinds):
             raise NotInCoreError(f"the size of {value.data_type}")
@@ -39,7 +40,7 @@ def _size(*kinds: type[DataType]) -> Callable[[Sequence[Value], str], Value]:
     return apply
 
 
-def _contains(values: Sequence[Value], zone: str) -> Value:
+def _contains(values: Sequence[Value], context: EvalContext) -> Value:
     array, sought = values
     kind = array.data_type
     if not isinstance(kind, ArrayType) or kind.element_type not in _SOUGHT:
@@ -50,15 +51,15 @@ def _contains(values: Sequence[Value], zone: str) -> Value:
     def found(items: list[Any], wanted: Any) -> bool | None:
         return True if wanted in items else None if None in items else False
 
-    sought = cast_value(sought, kind.element_type, zone)
+    sought = cast_value(sought, kind.element_type, context)
     unsure = True if kind.contains_null else None
     return by_rows(found, _BOOLEAN, array, sought, nullable=unsure)
 
 
-def _entries(at: int) -> Callable[[Sequence[Value], str], Value]:
+def _entries(at: int) -> Rule:
     """The keys of a map, or its values."""
 
-    def apply(values: Sequence[Value], _: str) -> Value:
+    def apply(values: Sequence[Value], _: EvalContext) -> Value:
         (value,) = values
         kind = value.data_type
         if not isinstance(kind, MapType):
@@ -82,7 +83,7 @@ def elements_at(arrays: Any, places: Any) -> Any:
     return arrays.values.take(pc.add(starts, places))
 
 
-def _element_at(values: Sequence[Value], zone: str, *, tries: bool = False) -> Value:
+def _element_at(values: Sequence[Value], context: EvalContext, *, tries: bool = False) -> Value:
     held, sought = values
     match held.data_type:
         case MapType(key, result) if key in _SOUGHT and sought.data_type in (key, _VOID):
@@ -91,7 +92,7 @@ def _element_at(values: Sequence[Value], zone: str, *, tries: bool = False) -> V
             find, kind = partial(_counted_at, tries=tries), _INTEGER
         case _:
             raise NotInCoreError(f"element_at of {held.data_type} with {sought.data_type}")
-    sought = cast_value(sought, kind, zone)
+    sought = cast_value(sought, kind, context)
     return computed(result, by_columns(find), held, sought, nullable=True)
 
 
@@ -127,7 +128,7 @@ def _value_of(maps: Any, wanted: Any) -> Any:
     return maps.items.take(array_of(places, pa.int32()))
 
 
-COLLECTIONS: Final[dict[str, Callable[[Sequence[Value], str], Value]]] = {
+COLLECTIONS: Final[dict[str, Rule]] = {
     "array_contains": _contains,
     "array_size": _size(ArrayType),
     "cardinality": _size(ArrayType, MapType),
@@ -137,4 +138,4 @@ COLLECTIONS: Final[dict[str, Callable[[Sequence[Value], str], Value]]] = {
     "size": _size(ArrayType, MapType),
     "try_element_at": partial(_element_at, tries=True),
 }
-"""Name in lower case -> the function that computes the result, from arguments and time zone."""
+"""By name in lower case."""

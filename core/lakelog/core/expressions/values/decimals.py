@@ -1,7 +1,7 @@
 """Decimals by Spark's rules: the type of a result, and its digits.
 
-The rules are those of `spark.sql.decimalOperations.allowPrecisionLoss=true`, Spark's default: a
-result that would need more than 38 digits gives up some of its scale, but keeps six digits of it.
+A result that would need more than 38 digits gives up some of its scale, but keeps six digits of it;
+in a session with `spark.sql.decimalOperations.allowPrecisionLoss=false` it keeps its scale.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from lakelog.core.expressions.values.value import computed
 from lakelog.core.schema import DecimalType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from lakelog.core.expressions.context import EvalContext
     from lakelog.core.expressions.values.value import Value
 
 _MOST: Final = 38
@@ -28,7 +29,7 @@ _LEAST_SCALE: Final = 6
 _WIDE: Final = decimal.Context(prec=200, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
-def _bounded(precision: int, scale: int) -> DecimalType:
+def _adjusted(precision: int, scale: int) -> DecimalType:
     """`DecimalType.adjustPrecisionScale`."""
     if precision <= _MOST:
         return DecimalType(precision, scale)
@@ -36,17 +37,31 @@ def _bounded(precision: int, scale: int) -> DecimalType:
     return DecimalType(_MOST, max(_MOST - whole, min(scale, _LEAST_SCALE)))
 
 
-def _result(kind: str, left: DecimalType, right: DecimalType) -> DecimalType:
+def _bounded(precision: int, scale: int) -> DecimalType:
+    """`DecimalType.bounded`."""
+    return DecimalType(min(precision, _MOST), min(scale, _MOST))
+
+
+def _result(kind: str, left: DecimalType, right: DecimalType, *, loses: bool) -> DecimalType:
+    fitted = _adjusted if loses else _bounded
     scale = max(left.scale, right.scale)
     whole = (left.precision - left.scale, right.precision - right.scale)
     if kind in ("+", "-"):
-        return _bounded(max(whole) + scale + 1, scale)
+        return fitted(max(whole) + scale + 1, scale)
     if kind == "*":
-        return _bounded(left.precision + right.precision + 1, left.scale + right.scale)
+        return fitted(left.precision + right.precision + 1, left.scale + right.scale)
     if kind == "/":
         scale = max(_LEAST_SCALE, left.scale + right.precision + 1)
-        return _bounded(whole[0] + right.scale + scale, scale)
-    return _bounded(min(whole) + scale, scale)  # %
+        digits = whole[0] + right.scale
+        if not loses:
+            # Both sides of the point give up half of what is too much.
+            digits, scale = min(digits, _MOST), min(scale, _MOST)
+            over = digits + scale - _MOST
+            if over > 0:
+                scale -= over // 2 + 1
+                digits = _MOST - scale
+        return fitted(digits + scale, scale)
+    return fitted(min(whole) + scale, scale)  # %
 
 
 def rounded_type(kind: DecimalType, scale: int) -> DecimalType:
@@ -58,17 +73,18 @@ def rounded_type(kind: DecimalType, scale: int) -> DecimalType:
     return DecimalType(min(least + kept, _MOST), kept)
 
 
-def arithmetic(kind: str, left: Value, right: Value) -> Value:
+def arithmetic(kind: str, sides: Sequence[Value], context: EvalContext) -> Value:
     """`+`, `-`, `*`, `/` or `%` of two decimals.
 
     Args:
         kind: which of them.
-        left: a decimal.
-        right: a decimal.
+        sides: what is on the left, and on the right.
+        context: of the evaluation.
     """
+    left, right = sides
     assert isinstance(left.data_type, DecimalType)
     assert isinstance(right.data_type, DecimalType)
-    result = _result(kind, left.data_type, right.data_type)
+    result = _result(kind, left.data_type, right.data_type, loses=context.precision_loss)
     quick = {"+": "add", "-": "subtract", "*": "multiply"}.get(kind)
     if quick is not None:
         scale = left.data_type.scale + right.data_type.scale if kind == "*" else result.scale
@@ -116,7 +132,10 @@ def _divided(a: Decimal, b: Decimal) -> Decimal:
 
 def _rest(a: Decimal, b: Decimal) -> Decimal:
     _refuse_zero(b)
-    return a - b * (a / b).to_integral_value(ROUND_DOWN)
+    times = (a / b).to_integral_value(ROUND_DOWN)
+    if len(times.normalize().as_tuple().digits) > _MOST + 1:
+        raise pa.ArrowInvalid(f"{a} % {b}: division impossible")
+    return a - b * times
 
 
 def _refuse_zero(number: Decimal) -> None:

@@ -8,13 +8,14 @@ refused by name, so that a row never gets a value that Spark would not have give
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
 from lakelog.core.expressions.coerce import NotInCoreError
+from lakelog.core.expressions.context import DEFAULTS, EvalContext
 from lakelog.core.expressions.nesting import explained_depth
 from lakelog.core.expressions.parse.sql import parse_sql
 from lakelog.core.expressions.tree import names
@@ -28,15 +29,16 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.expressions.values.value import Value
 
+_AT_ANY_TIME: Final = EvalContext(now_ms=0)
+
 
 def evaluate_value(
     sql: str,
     rows: pa.Table,
     schema: StructType,
     target: DataType,
+    context: EvalContext = DEFAULTS,
     *,
-    session_tz: str = "UTC",
-    now_ms: int | None = None,
     root: Expression | None = None,
 ) -> pa.ChunkedArray[Any]:
     """The value of an expression for every row.
@@ -46,8 +48,7 @@ def evaluate_value(
         rows: columns with the names and Arrow types of the schema.
         schema: of the rows.
         target: the type that the values are cast to.
-        session_tz: the time zone in which timestamps have dates.
-        now_ms: what `current_timestamp()` gives; `None` refuses functions of the current time.
+        context: of the evaluation; without a time, functions of the current one are refused.
         root: what `parse_sql` makes of it, from callers that ask for many expressions in turn.
 
     Returns:
@@ -60,7 +61,7 @@ def evaluate_value(
     """
     root = parse_sql(sql) if root is None else root
     with _explained(sql):
-        value = _assigned(sql, root, schema, target, session_tz, now_ms)
+        value = _assigned(sql, root, schema, target, context)
         batches = _used_columns(rows, root, schema).to_batches()
         arrow = to_arrow_type(target)
         return pa.chunked_array([_data(value, each, arrow) for each in batches], type=arrow)
@@ -70,9 +71,8 @@ def check_value(
     sql: str,
     schema: StructType,
     target: DataType,
+    context: EvalContext = DEFAULTS,
     *,
-    session_tz: str = "UTC",
-    now_ms: int | None = None,
     root: Expression | None = None,
 ) -> None:
     """Refuse an expression that `evaluate_value` would refuse for any rows.
@@ -81,8 +81,7 @@ def check_value(
         sql: see `evaluate_value`, and so the rest.
         schema: of the rows to come.
         target: the type that the values are cast to.
-        session_tz: the time zone in which timestamps have dates.
-        now_ms: what `current_timestamp()` gives.
+        context: of the evaluation.
         root: what `parse_sql` makes of it, where that is known.
 
     Raises:
@@ -90,7 +89,7 @@ def check_value(
     """
     root = parse_sql(sql) if root is None else root
     with _explained(sql):
-        value = _assigned(sql, root, schema, target, session_tz, now_ms)
+        value = _assigned(sql, root, schema, target, context)
         if value.error is not None:
             raise value.error
 
@@ -106,15 +105,9 @@ def _used_columns(rows: pa.Table, root: Expression, schema: StructType) -> pa.Ta
 
 
 def _assigned(
-    sql: str,
-    root: Expression,
-    schema: StructType,
-    target: DataType,
-    session_tz: str,
-    now_ms: int | None,
+    sql: str, root: Expression, schema: StructType, target: DataType, context: EvalContext
 ) -> Value:
-    value = typed(root, schema, session_tz=session_tz, now_ms=now_ms, sql=sql)
-    return assigned_value(value, target, session_tz)
+    return assigned_value(typed(root, schema, context, sql=sql), target, context)
 
 
 def _data(value: Value, batch: pa.RecordBatch, arrow: pa.DataType) -> Any:
@@ -148,9 +141,8 @@ def _explained(sql: str) -> Iterator[None]:
 def value_type(
     sql: str,
     schema: StructType,
+    context: EvalContext = _AT_ANY_TIME,
     *,
-    session_tz: str = "UTC",
-    now_ms: int | None = 0,
     root: Expression | None = None,
 ) -> DataType | None:
     """The type of an expression by Spark's rules; `None` where only Spark knows.
@@ -161,16 +153,16 @@ def value_type(
     root = parse_sql(sql) if root is None else root
     try:
         with explained_depth(sql):
-            value = typed(root, schema, session_tz=session_tz, now_ms=now_ms, sql=sql)
+            value = typed(root, schema, context, sql=sql)
     except (NotInCoreError, pa.ArrowException):
         return None
     return value.data_type if value.error is None else None
 
 
-def constant_of(root: Expression, *, session_tz: str, now_ms: int | None) -> Value | None:
+def constant_of(root: Expression, context: EvalContext) -> Value | None:
     """A tree without columns, where it has a value that can be computed here."""
     try:
-        found = typed(root, StructType(()), session_tz=session_tz, now_ms=now_ms)
+        found = typed(root, StructType(()), context)
         found.of(None)
     except (NotInCoreError, InvalidPredicateError, pa.ArrowException):
         return None

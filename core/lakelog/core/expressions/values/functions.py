@@ -47,25 +47,26 @@ from lakelog.core.schema import PrimitiveType
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lakelog.core.expressions.values.value import Value
+    from lakelog.core.expressions.context import EvalContext
+    from lakelog.core.expressions.values.value import Rule, Value
 
 _STRING, _INTEGER = PrimitiveType("string"), PrimitiveType("integer")
 _BOOLEAN, _DOUBLE = PrimitiveType("boolean"), PrimitiveType("double")
 
 
-def as_text(value: Value, zone: str) -> Value:
+def as_text(value: Value, context: EvalContext) -> Value:
     """A value as a string, as `concat` takes it."""
-    return cast_value(value, _STRING, zone)
+    return cast_value(value, _STRING, context)
 
 
-def _concat(values: Sequence[Value], zone: str) -> Value:
+def _concat(values: Sequence[Value], context: EvalContext) -> Value:
     def joined(*texts: Any) -> Any:
         return pc.binary_join_element_wise(*texts, "", null_handling="emit_null")
 
-    return computed(_STRING, joined, *(as_text(each, zone) for each in values))
+    return computed(_STRING, joined, *(as_text(each, context) for each in values))
 
 
-def _cased(function: str) -> Callable[[Sequence[Value], str], Value]:
+def _cased(function: str) -> Rule:
     """Arrow's own tables differ from Java's beyond ASCII; Python's are the same."""
 
     def cased(text: Any) -> Any:
@@ -80,54 +81,58 @@ def _cased(function: str) -> Callable[[Sequence[Value], str], Value]:
     return _of_text(cased)
 
 
-def _of_text(function: Callable[[Any], Any]) -> Callable[[Sequence[Value], str], Value]:
-    def apply(values: Sequence[Value], zone: str) -> Value:
+def _of_text(function: Callable[[Any], Any]) -> Rule:
+    def apply(values: Sequence[Value], context: EvalContext) -> Value:
         (value,) = values
-        return computed(_STRING, function, as_text(value, zone))
+        return computed(_STRING, function, as_text(value, context))
 
     return apply
 
 
-def _trimmed(function: str) -> Callable[[Sequence[Value], str], Value]:
+def _trimmed(function: str) -> Rule:
     return _of_text(lambda text: getattr(pc, function)(text, characters=" "))
 
 
-def _length(values: Sequence[Value], _: str) -> Value:
+def _length(values: Sequence[Value], _: EvalContext) -> Value:
     (value,) = values
     if value.data_type != _STRING:
         raise NotInCoreError(f"length of {value.data_type}")
     return computed(_INTEGER, pc.utf8_length, value)
 
 
-def _sliced(text: Value, begin: int, stop: int | None, zone: str) -> Value:
+def _sliced(text: Value, begin: int, stop: int | None, context: EvalContext) -> Value:
     return computed(
-        _STRING, lambda data: pc.utf8_slice_codeunits(data, begin, stop), as_text(text, zone)
+        _STRING, lambda data: pc.utf8_slice_codeunits(data, begin, stop), as_text(text, context)
     )
 
 
-def _substring(values: Sequence[Value], zone: str) -> Value:
+def _substring(values: Sequence[Value], context: EvalContext) -> Value:
     start = plain(values[1], int)
     length = plain(values[2], int) if len(values) > 2 else None
     if length is not None and length <= 0:
-        return _sliced(values[0], 0, 0, zone)
+        return _sliced(values[0], 0, 0, context)
     begin = start - 1 if start > 0 else start
     stop = None if length is None else begin + length
     if begin < 0 and stop is not None and stop >= 0:
         stop = None
-    return _sliced(values[0], begin, stop, zone)
+    return _sliced(values[0], begin, stop, context)
 
 
-def _left(values: Sequence[Value], zone: str) -> Value:
-    return _sliced(values[0], 0, max(plain(values[1], int), 0), zone)
+def _left(values: Sequence[Value], context: EvalContext) -> Value:
+    return _sliced(values[0], 0, max(plain(values[1], int), 0), context)
 
 
-def _right(values: Sequence[Value], zone: str) -> Value:
+def _right(values: Sequence[Value], context: EvalContext) -> Value:
     count = plain(values[1], int)
-    return _sliced(values[0], -count, None, zone) if count > 0 else _sliced(values[0], 0, 0, zone)
+    return (
+        _sliced(values[0], -count, None, context)
+        if count > 0
+        else _sliced(values[0], 0, 0, context)
+    )
 
 
-def _replace(values: Sequence[Value], zone: str) -> Value:
-    text, old = as_text(values[0], zone), plain(values[1], str)
+def _replace(values: Sequence[Value], context: EvalContext) -> Value:
+    text, old = as_text(values[0], context), plain(values[1], str)
     new = plain(values[2], str) if len(values) > 2 else ""
     if not old:
         return text
@@ -136,32 +141,32 @@ def _replace(values: Sequence[Value], zone: str) -> Value:
     )
 
 
-def _part(name: str) -> Callable[[Sequence[Value], str], Value]:
-    def apply(values: Sequence[Value], zone: str) -> Value:
+def _part(name: str) -> Rule:
+    def apply(values: Sequence[Value], context: EvalContext) -> Value:
         (value,) = values
-        return part_of(name, value, zone)
+        return part_of(name, value, context)
 
     return apply
 
 
-def _date_diff(values: Sequence[Value], zone: str) -> Value:
-    end, start = (days_of(each, zone) for each in values)
+def _date_diff(values: Sequence[Value], context: EvalContext) -> Value:
+    end, start = (days_of(each, context) for each in values)
     return computed(_INTEGER, pc.subtract_checked, end, start)
 
 
-def _is_nan(values: Sequence[Value], zone: str) -> Value:
+def _is_nan(values: Sequence[Value], context: EvalContext) -> Value:
     """Null is not NaN, as in Spark."""
     (value,) = values
-    number = value if value.data_type in FLOATS else cast_value(value, _DOUBLE, zone)
+    number = value if value.data_type in FLOATS else cast_value(value, _DOUBLE, context)
     return computed(
         _BOOLEAN, lambda data: pc.fill_null(pc.is_nan(data), False), number, nullable=False
     )
 
 
-def _casting(name: str) -> Callable[[Sequence[Value], str], Value]:
-    def apply(values: Sequence[Value], zone: str) -> Value:
+def _casting(name: str) -> Rule:
+    def apply(values: Sequence[Value], context: EvalContext) -> Value:
         (value,) = values
-        return cast_value(value, PrimitiveType(name), zone)
+        return cast_value(value, PrimitiveType(name), context)
 
     return apply
 
@@ -179,7 +184,7 @@ _CASTS = {
     "timestamp": "timestamp",
     "tinyint": "byte",
 }
-GROUPS: dict[str, dict[str, Callable[[Sequence[Value], str], Value]]] = {
+GROUPS: dict[str, dict[str, Rule]] = {
     "numbers": {
         "abs": absolute,
         "bin": binary_digits,
@@ -225,20 +230,19 @@ GROUPS: dict[str, dict[str, Callable[[Sequence[Value], str], Value]]] = {
         **{name: _part(name) for name in PARTS},
         **TIMES,
         **TIME_PATTERNS,
-        "date_add": lambda v, zone: day_shift(v[0], v[1], zone),
+        "date_add": lambda v, context: day_shift(v[0], v[1], context),
         "date_diff": _date_diff,
-        "date_part": lambda v, zone: extracted(plain(v[0], str), v[1], zone),
-        "date_sub": lambda v, zone: day_shift(v[0], v[1], zone, -1),
-        "date_trunc": lambda v, zone: date_trunc(plain(v[0], str), v[1], zone),
-        "dateadd": lambda v, zone: day_shift(v[0], v[1], zone),
+        "date_part": lambda v, context: extracted(plain(v[0], str), v[1], context),
+        "date_sub": lambda v, context: day_shift(v[0], v[1], context, -1),
+        "date_trunc": lambda v, context: date_trunc(plain(v[0], str), v[1], context),
+        "dateadd": lambda v, context: day_shift(v[0], v[1], context),
         "datediff": _date_diff,
-        "datepart": lambda v, zone: extracted(plain(v[0], str), v[1], zone),
-        "trunc": lambda v, zone: trunc(v[0], plain(v[1], str), zone),
+        "datepart": lambda v, context: extracted(plain(v[0], str), v[1], context),
+        "trunc": lambda v, context: trunc(v[0], plain(v[1], str), context),
     },
     "arrays and maps": COLLECTIONS,
     "any values": HASHES,
     "casts": {sql: _casting(name) for sql, name in _CASTS.items()},
 }
-"""By what they are about: name in lower case -> the rule that gives the result of arguments and
-zone: its type and whether it may be null, and what computes it from their data."""
+"""By what they are about: name in lower case -> the rule."""
 FUNCTIONS = {name: function for group in GROUPS.values() for name, function in group.items()}

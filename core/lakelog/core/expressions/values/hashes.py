@@ -25,7 +25,8 @@ from lakelog.core.schema import ArrayType, DataType, DecimalType, PrimitiveType,
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lakelog.core.expressions.values.value import Value
+    from lakelog.core.expressions.context import EvalContext
+    from lakelog.core.expressions.values.value import Rule, Value
 
 _SEED: Final = 42
 _LONG_DIGITS: Final = 18
@@ -85,8 +86,8 @@ class _Hash(NamedTuple):
     of_bytes: Callable[[bytes, int], int]
 
 
-def _hashed(how: _Hash) -> Callable[[Sequence[Value], str], Value]:
-    def apply(values: Sequence[Value], _: str) -> Value:
+def _hashed(how: _Hash) -> Rule:
+    def apply(values: Sequence[Value], _: EvalContext) -> Value:
         kinds = [each.data_type for each in values]
         for kind in kinds:
             _refuse_others(kind)
@@ -268,7 +269,7 @@ def _xx_bytes(data: bytes, seed: int) -> int:
     return _xx_end(found)
 
 
-HASHES: Final[dict[str, Callable[[Sequence[Value], str], Value]]] = {
+HASHES: Final[dict[str, Rule]] = {
     "hash": _hashed(
         _Hash(
             pa.uint32(),
@@ -282,4 +283,4 @@ HASHES: Final[dict[str, Callable[[Sequence[Value], str], Value]]] = {
         _Hash(pa.uint64(), PrimitiveType("long"), _xx_integer, _xx_long, _xx_bytes)
     ),
 }
-"""Name in lower case -> the function that computes the result, from arguments and time zone."""
+"""By name in lower case."""

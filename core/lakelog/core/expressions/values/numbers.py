@@ -23,9 +23,10 @@ from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 from lakelog.core.schema.types import DAY_TIME, YEAR_MONTH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from lakelog.core.expressions.values.value import Value
+    from lakelog.core.expressions.context import EvalContext
+    from lakelog.core.expressions.values.value import Rule, Value
 
 _MOST_SCALE = 38
 _WIDE = Context(prec=400)
@@ -37,28 +38,28 @@ _DOUBLE = PrimitiveType("double")
 FLOATS = (PrimitiveType("float"), _DOUBLE)
 
 
-def rounded(mode: str) -> Callable[[Sequence[Value], str], Value]:
+def rounded(mode: str) -> Rule:
     """`round` or `bround`, by how a half is rounded.
 
     Args:
         mode: of `decimal`.
     """
 
-    def apply(values: Sequence[Value], _: str) -> Value:
+    def apply(values: Sequence[Value], _: EvalContext) -> Value:
         value, scale = values[0], plain(values[1], int) if len(values) > 1 else 0
         return _at_scale(value, scale, mode)
 
     return apply
 
 
-def stepped(mode: str) -> Callable[[Sequence[Value], str], Value]:
+def stepped(mode: str) -> Rule:
     """`ceil` or `floor`.
 
     Args:
         mode: of `decimal`.
     """
 
-    def apply(values: Sequence[Value], zone: str) -> Value:
+    def apply(values: Sequence[Value], context: EvalContext) -> Value:
         (value,) = values
         if isinstance(value.data_type, DecimalType):
             kind = value.data_type
@@ -68,9 +69,9 @@ def stepped(mode: str) -> Callable[[Sequence[Value], str], Value]:
             return exactly(lambda number: number.to_integral_value(mode), kind, value)
         if value.data_type in FLOATS:
             function = pc.ceil if mode == ROUND_CEILING else pc.floor
-            number = cast_value(value, _DOUBLE, zone)
+            number = cast_value(value, _DOUBLE, context)
             whole = computed(_DOUBLE, lambda data: _within_longs(function(data)), number)
-            return cast_value(whole, _LONG, zone)
+            return cast_value(whole, _LONG, context)
         _integral(value.data_type, "ceil" if mode == ROUND_CEILING else "floor")
         return computed(_LONG, lambda data: pc.cast(data, pa.int64()), value)
 
@@ -113,15 +114,15 @@ def _integral(kind: DataType, name: str) -> None:
         raise NotInCoreError(f"{name} of {kind}")
 
 
-def extreme(op: str) -> Callable[[Sequence[Value], str], Value]:
+def extreme(op: str) -> Rule:
     """`greatest` or `least`: nulls are passed over, and NaN is above all.
 
     Args:
         op: by which one value is better than another.
     """
 
-    def apply(values: Sequence[Value], zone: str) -> Value:
-        values, kind = conjoined(values, zone)
+    def apply(values: Sequence[Value], context: EvalContext) -> Value:
+        values, kind = conjoined(values, context)
         if not has_order(kind) or len(values) < 2:
             raise NotInCoreError(f"the greatest or least of {kind}")
         nans = kind in FLOATS
@@ -137,13 +138,13 @@ def extreme(op: str) -> Callable[[Sequence[Value], str], Value]:
     return apply
 
 
-def sign(values: Sequence[Value], zone: str) -> Value:
+def sign(values: Sequence[Value], context: EvalContext) -> Value:
     """`sign` and `signum`: -1.0, 0.0 or 1.0."""
     (value,) = values
     return by_rows(
         lambda x: x if math.isnan(x) or not x else math.copysign(1.0, x),
         _DOUBLE,
-        cast_value(value, _DOUBLE, zone),
+        cast_value(value, _DOUBLE, context),
     )
 
 
@@ -158,16 +159,16 @@ def remainder(left: Any, right: Any) -> Any:
     return pc.subtract(left, pc.multiply(pc.divide_checked(left, right), right))
 
 
-def modulo(values: Sequence[Value], zone: str) -> Value:
+def modulo(values: Sequence[Value], context: EvalContext) -> Value:
     """`mod`, of integers alone."""
-    (left, right), kind = conjoined(values, zone)
+    (left, right), kind = conjoined(values, context)
     _integral(kind, "mod")
     return computed(kind, remainder, left, right)
 
 
-def positive_modulo(values: Sequence[Value], zone: str) -> Value:
+def positive_modulo(values: Sequence[Value], context: EvalContext) -> Value:
     """`pmod`, of integers alone: never negative for a positive divisor."""
-    (left, right), kind = conjoined(values, zone)
+    (left, right), kind = conjoined(values, context)
     _integral(kind, "pmod")
     arrow = to_arrow_type(kind)
     # Java adds as ints what is narrower, and lets longer ones overflow.
@@ -178,10 +179,10 @@ def positive_modulo(values: Sequence[Value], zone: str) -> Value:
         moved = remainder(pc.add(rest, right), right)
         return pc.cast(pc.if_else(pc.less(rest, 0), moved, rest), arrow)
 
-    return computed(kind, positive, *(cast_value(each, added, zone) for each in (left, right)))
+    return computed(kind, positive, *(cast_value(each, added, context) for each in (left, right)))
 
 
-def absolute(values: Sequence[Value], _: str) -> Value:
+def absolute(values: Sequence[Value], _: EvalContext) -> Value:
     """`abs`."""
     (value,) = values
     if value.data_type not in FLOATS and not isinstance(value.data_type, DecimalType):
@@ -189,7 +190,7 @@ def absolute(values: Sequence[Value], _: str) -> Value:
     return computed(value.data_type, pc.abs_checked, value)
 
 
-def negative(values: Sequence[Value], _: str) -> Value:
+def negative(values: Sequence[Value], _: EvalContext) -> Value:
     """`-x`."""
     (value,) = values
     kind = value.data_type
@@ -200,35 +201,35 @@ def negative(values: Sequence[Value], _: str) -> Value:
     return computed(value.data_type, pc.negate_checked, value)
 
 
-def binary_digits(values: Sequence[Value], _: str) -> Value:
+def binary_digits(values: Sequence[Value], _: EvalContext) -> Value:
     """`bin`: the bits of a long, of a negative one all 64."""
     (value,) = values
     _integral(value.data_type, "bin")
     return by_rows(lambda number: f"{number & _ALL_BITS:b}", PrimitiveType("string"), value)
 
 
-def factorial(values: Sequence[Value], zone: str) -> Value:
+def factorial(values: Sequence[Value], context: EvalContext) -> Value:
     """`factorial`: also null where a long can't hold it."""
     (value,) = values
     _integral(value.data_type, "factorial")
     return by_rows(
         lambda number: math.factorial(number) if 0 <= number <= _MOST_FACTORIAL else None,
         _LONG,
-        cast_value(value, _INTEGER, zone),
+        cast_value(value, _INTEGER, context),
         nullable=True,
     )
 
 
-def square_root(values: Sequence[Value], zone: str) -> Value:
+def square_root(values: Sequence[Value], context: EvalContext) -> Value:
     """`sqrt`: of a negative number it is NaN."""
     (value,) = values
-    return computed(_DOUBLE, pc.sqrt, cast_value(value, _DOUBLE, zone))
+    return computed(_DOUBLE, pc.sqrt, cast_value(value, _DOUBLE, context))
 
 
-def cube_root(values: Sequence[Value], zone: str) -> Value:
+def cube_root(values: Sequence[Value], context: EvalContext) -> Value:
     """`cbrt`, to the last bit that of Java's `StrictMath`."""
     (value,) = values
-    return by_rows(_cube_root, _DOUBLE, cast_value(value, _DOUBLE, zone))
+    return by_rows(_cube_root, _DOUBLE, cast_value(value, _DOUBLE, context))
 
 
 def _cube_root(x: float) -> float:

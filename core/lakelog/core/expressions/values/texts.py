@@ -20,6 +20,7 @@ from lakelog.core.schema import PrimitiveType
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from lakelog.core.expressions.context import EvalContext
     from lakelog.core.expressions.values.value import Value
 
 _STRING, _BINARY = PrimitiveType("string"), PrimitiveType("binary")
@@ -45,22 +46,22 @@ def _of_texts(
     """A function of a text and of further arguments of some types."""
     kinds = (_STRING, *rest)
 
-    def apply(values: Sequence[Value], zone: str) -> Value:
+    def apply(values: Sequence[Value], context: EvalContext) -> Value:
         if not len(kinds) - optional <= len(values) <= len(kinds):
             raise ValueError("another number of arguments")
-        taken = [_taken(v, kind, zone) for v, kind in zip(values, kinds, strict=False)]
+        taken = [_taken(v, kind, context) for v, kind in zip(values, kinds, strict=False)]
         return by_rows(function, result, *taken)
 
     return apply
 
 
-def _taken(value: Value, kind: PrimitiveType, zone: str) -> Value:
+def _taken(value: Value, kind: PrimitiveType, context: EvalContext) -> Value:
     """An argument in the type that the function has for it, where Spark casts by itself."""
     if kind == _INTEGER and value.data_type not in _COUNTS:
         raise NotInCoreError(f"{value.data_type} as a count")
     if kind == _BINARY and value.data_type not in (_STRING, _BINARY):
         raise NotInCoreError(f"{value.data_type} as bytes")
-    return cast_value(value, kind, zone)
+    return cast_value(value, kind, context)
 
 
 def _instr(text: str, part: str) -> int:
@@ -103,7 +104,7 @@ def _translate(text: str, old: str, new: str) -> str:
     return text.translate(table)
 
 
-def _concat_ws(values: Sequence[Value], zone: str) -> Value:
+def _concat_ws(values: Sequence[Value], context: EvalContext) -> Value:
     """Nulls are left out; a separator that is null makes all of it null."""
 
     def joined(separator: str | None, *parts: str | None) -> str | None:
@@ -111,7 +112,7 @@ def _concat_ws(values: Sequence[Value], zone: str) -> Value:
             return None
         return separator.join(part for part in parts if part is not None)
 
-    texts = [cast_value(each, _STRING, zone) for each in values]
+    texts = [cast_value(each, _STRING, context) for each in values]
     return by_rows(joined, _STRING, *texts, nulls=True, nullable=texts[0].nullable)
 
 
@@ -131,20 +132,20 @@ def _searched(pattern: re.Pattern[str], text: str) -> str:
     return text
 
 
-def matches(values: Sequence[Value], zone: str) -> Value:
+def matches(values: Sequence[Value], context: EvalContext) -> Value:
     """`rlike`: whether a regular expression is found in a text."""
     text, pattern = values
     if pattern.constant and not pattern.of(None).is_valid:
-        return by_rows(lambda *_: None, _BOOLEAN, cast_value(text, _STRING, zone), pattern)
+        return by_rows(lambda *_: None, _BOOLEAN, cast_value(text, _STRING, context), pattern)
     wanted = _pattern(pattern)
     return by_rows(
         lambda each: wanted.search(_searched(wanted, each)) is not None,
         _BOOLEAN,
-        cast_value(text, _STRING, zone),
+        cast_value(text, _STRING, context),
     )
 
 
-def _extracted(values: Sequence[Value], zone: str) -> Value:
+def _extracted(values: Sequence[Value], context: EvalContext) -> Value:
     text, wanted = values[0], _pattern(values[1])
     group = plain(values[2], int) if len(values) > 2 else 1
     if not 0 <= group <= wanted.groups:
@@ -154,10 +155,10 @@ def _extracted(values: Sequence[Value], zone: str) -> Value:
         found = wanted.search(_searched(wanted, each))
         return "" if found is None else found[group] or ""
 
-    return by_rows(first, _STRING, cast_value(text, _STRING, zone))
+    return by_rows(first, _STRING, cast_value(text, _STRING, context))
 
 
-def _replaced(values: Sequence[Value], zone: str) -> Value:
+def _replaced(values: Sequence[Value], context: EvalContext) -> Value:
     text, pattern, new = values
     wanted, by = _pattern(pattern), plain(new, str)
     if "$" in by or "\\" in by or wanted.search("") is not None:
@@ -165,59 +166,59 @@ def _replaced(values: Sequence[Value], zone: str) -> Value:
     return by_rows(
         lambda each: wanted.sub(by, _searched(wanted, each)),
         _STRING,
-        cast_value(text, _STRING, zone),
+        cast_value(text, _STRING, context),
     )
 
 
 def _hashed(name: str) -> Any:
-    def apply(values: Sequence[Value], zone: str) -> Value:
+    def apply(values: Sequence[Value], context: EvalContext) -> Value:
         (value,) = values
-        data = _taken(value, _BINARY, zone)
+        data = _taken(value, _BINARY, context)
         return by_rows(lambda each: hashlib.new(name, each).hexdigest(), _STRING, data)
 
     return apply
 
 
-def _sha2(values: Sequence[Value], zone: str) -> Value:
+def _sha2(values: Sequence[Value], context: EvalContext) -> Value:
     value, bits = values[0], plain(values[1], int)
     name = {0: "sha256", 224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}.get(bits)
     if name is None:
         raise NotInCoreError(f"sha2 with {bits} bits")
-    found: Value = _hashed(name)([value], zone)
+    found: Value = _hashed(name)([value], context)
     return found
 
 
-def _hexadecimal(values: Sequence[Value], zone: str) -> Value:
+def _hexadecimal(values: Sequence[Value], context: EvalContext) -> Value:
     """Of a number's 64 bits without the zeros in front, or of bytes."""
     (value,) = values
     if value.data_type in (*_COUNTS, _LONG):
-        number = cast_value(value, _LONG, zone)
+        number = cast_value(value, _LONG, context)
         return by_rows(lambda n: f"{n & _ALL_BITS:X}", _STRING, number)
-    data = _taken(value, _BINARY, zone)
+    data = _taken(value, _BINARY, context)
     return by_rows(lambda each: each.hex().upper(), _STRING, data)
 
 
-def _checksum(values: Sequence[Value], zone: str) -> Value:
+def _checksum(values: Sequence[Value], context: EvalContext) -> Value:
     (value,) = values
-    return by_rows(zlib.crc32, _LONG, _taken(value, _BINARY, zone))
+    return by_rows(zlib.crc32, _LONG, _taken(value, _BINARY, context))
 
 
-def _bytes_of(values: Sequence[Value], zone: str) -> Value:
+def _bytes_of(values: Sequence[Value], context: EvalContext) -> Value:
     (value,) = values
-    return by_rows(len, _INTEGER, _taken(value, _BINARY, zone))
+    return by_rows(len, _INTEGER, _taken(value, _BINARY, context))
 
 
-def _bits_of(values: Sequence[Value], zone: str) -> Value:
+def _bits_of(values: Sequence[Value], context: EvalContext) -> Value:
     (value,) = values
-    return by_rows(lambda data: 8 * len(data), _INTEGER, _taken(value, _BINARY, zone))
+    return by_rows(lambda data: 8 * len(data), _INTEGER, _taken(value, _BINARY, context))
 
 
-def _char(values: Sequence[Value], zone: str) -> Value:
+def _char(values: Sequence[Value], context: EvalContext) -> Value:
     """Of the last byte of a number; Spark knows no character beyond Latin-1 here."""
     (value,) = values
     if value.data_type not in (*_COUNTS, _LONG):
         raise NotInCoreError(f"chr of {value.data_type}")
-    number = cast_value(value, _LONG, zone)
+    number = cast_value(value, _LONG, context)
     return by_rows(lambda n: chr(n & 0xFF) if n >= 0 else "", _STRING, number)
 
 
@@ -227,9 +228,9 @@ def _place_in(text: str, listed: str) -> int:
     return items.index(text) + 1 if text in items else 0
 
 
-def _spaces(values: Sequence[Value], zone: str) -> Value:
+def _spaces(values: Sequence[Value], context: EvalContext) -> Value:
     (value,) = values
-    return by_rows(lambda count: " " * max(count, 0), _STRING, _taken(value, _INTEGER, zone))
+    return by_rows(lambda count: " " * max(count, 0), _STRING, _taken(value, _INTEGER, context))
 
 
 def _up_to(text: str, separator: str, count: int) -> str:
@@ -275,4 +276,4 @@ TEXTS: Final[dict[str, Any]] = {
     "substring_index": _of_texts(_up_to, _STRING, _STRING, _INTEGER),
     "translate": _of_texts(_translate, _STRING, _STRING, _STRING),
 }
-"""Name in lower case -> the function that computes the result, from arguments and time zone."""
+"""By name in lower case."""

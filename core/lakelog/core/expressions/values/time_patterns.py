@@ -20,7 +20,8 @@ from lakelog.core.schema import PrimitiveType
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from lakelog.core.expressions.values.value import Value
+    from lakelog.core.expressions.context import EvalContext
+    from lakelog.core.expressions.values.value import Rule, Value
 
 _LONG, _STRING = PrimitiveType("long"), PrimitiveType("string")
 _NTZ: Final = PrimitiveType("timestamp_ntz")
@@ -62,7 +63,7 @@ def _unknown(letters: str, pattern: str) -> NotInCoreError:
     return NotInCoreError(f"{letters!r} in the date pattern {pattern!r}")
 
 
-def _date_format(values: Sequence[Value], zone: str) -> Value:
+def _date_format(values: Sequence[Value], context: EvalContext) -> Value:
     """`date_format(value, pattern)`, for patterns of digits and fixed text."""
     value, pattern = values[0], plain(values[1], str)
     pieces = [
@@ -77,7 +78,7 @@ def _date_format(values: Sequence[Value], zone: str) -> Value:
         found = (_text_of(each) if isinstance(each, str) else each(clock) for each in pieces)
         return pc.binary_join_element_wise(valid, *found, "", null_handling="emit_null")
 
-    return computed(_STRING, formatted, wall_clock(value, zone))
+    return computed(_STRING, formatted, wall_clock(value, context))
 
 
 def _text_of(text: str) -> Any:
@@ -166,27 +167,27 @@ def _micros(match: re.Match[str] | None, names: list[str], text: str, pattern: s
     return (passed.days * 86_400 + passed.seconds) * 1_000_000 + int(f"{fraction:0<6}"[:6])
 
 
-def _read(target: str) -> Callable[[Sequence[Value], str], Value]:
+def _read(target: str) -> Rule:
     """`to_date` or `to_timestamp`: a CAST where no pattern is given."""
     kind = PrimitiveType(target)
 
-    def apply(values: Sequence[Value], zone: str) -> Value:
+    def apply(values: Sequence[Value], context: EvalContext) -> Value:
         value = values[0]
         if len(values) == 1:
-            return cast_value(value, kind, zone)
+            return cast_value(value, kind, context)
         (_, pattern) = values
         if value.data_type != _STRING:
             raise NotInCoreError(f"{value.data_type} by a date pattern")
         micros = by_rows(_reader(plain(pattern, str)), _LONG, value)
         clock = computed(_NTZ, lambda data: pc.cast(data, pa.timestamp("us")), micros)
-        return cast_value(cast_value(clock, PrimitiveType("timestamp"), zone), kind, zone)
+        return cast_value(cast_value(clock, PrimitiveType("timestamp"), context), kind, context)
 
     return apply
 
 
-TIME_PATTERNS: Final[dict[str, Callable[[Sequence[Value], str], Value]]] = {
+TIME_PATTERNS: Final[dict[str, Rule]] = {
     "date_format": _date_format,
     "to_date": _read("date"),
     "to_timestamp": _read("timestamp"),
 }
-"""Name in lower case -> the function that computes the result, from arguments and time zone."""
+"""By name in lower case."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 from lakelog.core.arrays import scalar_of
 from lakelog.core.compute import pc
 from lakelog.core.expressions.coerce import INTEGERS, NotInCoreError
+from lakelog.core.expressions.context import DEFAULTS
 from lakelog.core.expressions.values.by_rows import by_rows, plain
 from lakelog.core.expressions.values.casts import (
     cast_value,
@@ -26,7 +27,8 @@ from lakelog.core.schema import PrimitiveType
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lakelog.core.expressions.values.value import Value
+    from lakelog.core.expressions.context import EvalContext
+    from lakelog.core.expressions.values.value import Rule, Value
 
 _DATE, _TIMESTAMP = PrimitiveType("date"), PrimitiveType("timestamp")
 _NTZ, _DOUBLE = PrimitiveType("timestamp_ntz"), PrimitiveType("double")
@@ -71,9 +73,9 @@ _DAY_UNITS = dict.fromkeys(("day", "dd"), "day")
 _CLOCK_UNITS = {each: each for each in ("hour", "minute", "second", "millisecond", "microsecond")}
 
 
-def part_of(name: str, value: Value, zone: str) -> Value:
+def part_of(name: str, value: Value, context: EvalContext) -> Value:
     """`year(…)` and the like; the session's zone says which day a timestamp is in."""
-    return _numbered(name, wall_clock(value, zone))
+    return _numbered(name, wall_clock(value, context))
 
 
 def _numbered(name: str, clock: Value) -> Value:
@@ -81,15 +83,15 @@ def _numbered(name: str, clock: Value) -> Value:
     return computed(_INTEGER, lambda data: pc.cast(part(data), pa.int32()), clock)
 
 
-def extracted(field: str, value: Value, zone: str) -> Value:
+def extracted(field: str, value: Value, context: EvalContext) -> Value:
     """`EXTRACT(field FROM value)`, which is also `date_part('field', value)`."""
     name = _SOURCES.get(field.lower())
     if name is None:
         raise NotInCoreError(f"EXTRACT({field} FROM …)")
-    return part_of(name, value, zone)
+    return part_of(name, value, context)
 
 
-def trunc(value: Value, unit: str, zone: str) -> Value:
+def trunc(value: Value, unit: str, context: EvalContext) -> Value:
     """`trunc(date, unit)`: the first day of the year, quarter, month or week; null of others."""
     whole = _UNITS.get(unit.lower())
 
@@ -99,41 +101,43 @@ def trunc(value: Value, unit: str, zone: str) -> Value:
             return scalar_of(None, pa.date32())
         return pc.cast(pc.floor_temporal(day, unit=whole), pa.date32())
 
-    day = cast_value(value, _DATE, zone)
+    day = cast_value(value, _DATE, context)
     return computed(_DATE, first, day, nullable=True if whole is None else None)
 
 
-def date_trunc(unit: str, value: Value, zone: str) -> Value:
+def date_trunc(unit: str, value: Value, context: EvalContext) -> Value:
     """`date_trunc(unit, timestamp)`: by the wall clock of the session's zone."""
     unit = unit.lower()
     whole = (_UNITS | _DAY_UNITS).get(unit)
 
     def start(moment: Any) -> Any:
-        clock = localized(moment, zone)
+        clock = localized(moment, context.session_tz)
         if unit in _CLOCK_UNITS:
             # The offset at that very moment, so that an hour that occurs twice is not ambiguous.
             passed = pc.subtract(clock, pc.floor_temporal(clock, unit=_CLOCK_UNITS[unit]))
             return pc.subtract(moment, passed)
         if whole is None:
             return scalar_of(None, moment.type)
-        return pc.cast(instants(pc.floor_temporal(clock, unit=whole), zone), moment.type)
+        return pc.cast(
+            instants(pc.floor_temporal(clock, unit=whole), context.session_tz), moment.type
+        )
 
-    check_zone(zone)
+    check_zone(context.session_tz)
     is_known = whole is not None or unit in _CLOCK_UNITS
-    moment = cast_value(value, _TIMESTAMP, zone)
+    moment = cast_value(value, _TIMESTAMP, context)
     return computed(_TIMESTAMP, start, moment, nullable=None if is_known else True)
 
 
-def day_shift(value: Value, days: Value, zone: str, sign: int = 1) -> Value:
+def day_shift(value: Value, days: Value, context: EvalContext, sign: int = 1) -> Value:
     """`date_add(value, days)`, or `date_sub` with the sign -1."""
     move = pc.add_checked if sign > 0 else pc.subtract_checked
-    count = cast_value(days, _INTEGER, zone)
-    return _days(computed(_INTEGER, move, days_of(value, zone), count))
+    count = cast_value(days, _INTEGER, context)
+    return _days(computed(_INTEGER, move, days_of(value, context), count))
 
 
-def days_of(value: Value, zone: str) -> Value:
+def days_of(value: Value, context: EvalContext) -> Value:
     """The days from 1970 to a date."""
-    day = cast_value(value, _DATE, zone)
+    day = cast_value(value, _DATE, context)
     return computed(_INTEGER, lambda data: pc.cast(data, pa.int32()), day)
 
 
@@ -141,11 +145,11 @@ def _days(numbers: Value) -> Value:
     return computed(_DATE, lambda data: pc.cast(data, pa.date32()), numbers)
 
 
-def wall_clock(value: Value, zone: str) -> Value:
-    """Timestamps without zone, whatever kind of date or time was given."""
+def wall_clock(value: Value, context: EvalContext) -> Value:
+    """Timestamps without context, whatever kind of date or time was given."""
     if value.data_type == _TIMESTAMP:
-        check_zone(zone)
-        return computed(_NTZ, lambda data: localized(data, zone), value)
+        check_zone(context.session_tz)
+        return computed(_NTZ, lambda data: localized(data, context.session_tz), value)
     if value.data_type == _DATE:
         return computed(_NTZ, lambda data: pc.cast(in_reach(data), pa.timestamp("us")), value)
     if value.data_type == _NTZ:
@@ -160,33 +164,33 @@ _EPOCH = date(1970, 1, 1).toordinal()
 _MONTHS = {"MONTH": 1, "YEAR": 12}
 
 
-def later(value: Value, count: int, unit: str, zone: str) -> Value:
+def later(value: Value, count: int, unit: str, context: EvalContext) -> Value:
     """A date or a time plus an interval of one unit.
 
-    Days and longer units move the clock of the session's zone, shorter ones the instant.
+    Days and longer units move the clock of the session's context, shorter ones the instant.
 
     Args:
         value: the start.
         count: how many units; negative for the past.
         unit: `HOUR`, in upper case and the singular.
-        zone: the session's.
+        context: of the evaluation.
 
     Raises:
         NotInCoreError: the unit, or one that the type has no sum with here.
     """
     if value.data_type == _DATE:
         if unit == "DAY":
-            return day_shift(value, _count_of(count), zone)
+            return day_shift(value, _count_of(count), context)
         if unit in _MONTHS:
-            return _months_later([value, _count_of(count * _MONTHS[unit])], zone)
+            return _months_later([value, _count_of(count * _MONTHS[unit])], context)
     elif value.data_type == _TIMESTAMP and unit in _MICROS:
         # Spark also moves the clock by the whole days, and the instant by the rest.
         micros = abs(count) * _MICROS[unit]
         days, rest = (each if count > 0 else -each for each in divmod(micros, _DAY_MICROS))
-        start = later(value, days, "DAY", zone) if days else value
+        start = later(value, days, "DAY", context) if days else value
         return computed(_TIMESTAMP, lambda moment: _micros_later(moment, rest), start)
     elif value.data_type == _TIMESTAMP and unit in (_DAYS | _MONTHS):
-        clock = wall_clock(value, zone)
+        clock = wall_clock(value, context)
         if unit in _DAYS:
             micros = count * _DAYS[unit] * _DAY_MICROS
             moved = computed(_NTZ, lambda data: _micros_later(data, micros), clock)
@@ -198,8 +202,8 @@ def later(value: Value, count: int, unit: str, zone: str) -> Value:
             passed = pc.cast(pc.subtract(moved, clock), pa.int64())
             same = pc.add_checked(pc.cast(start, pa.int64()), passed)
             same = pc.cast(same, pa.timestamp("us", "UTC"))
-            fits = pc.equal(localized(same, zone), moved)
-            return pc.if_else(fits, same, instants(moved, zone))
+            fits = pc.equal(localized(same, context.session_tz), moved)
+            return pc.if_else(fits, same, instants(moved, context.session_tz))
 
         return computed(_TIMESTAMP, at, value, clock, moved)
     raise NotInCoreError(f"{value.data_type} and an interval in {unit}s")
@@ -215,8 +219,8 @@ def _micros_later(times: Any, micros: int) -> Any:
 
 
 def _clock_months_later(clock: Value, months: int) -> Value:
-    day = cast_value(clock, _DATE, "UTC")
-    moved = _months_later([day, _count_of(months)], "UTC")
+    day = cast_value(clock, _DATE, DEFAULTS)
+    moved = _months_later([day, _count_of(months)], DEFAULTS)
 
     def at(moved: Any, clock: Any) -> Any:
         of_day = pc.subtract(clock, pc.floor_temporal(in_reach(clock), unit="day"))
@@ -226,8 +230,8 @@ def _clock_months_later(clock: Value, months: int) -> Value:
     return computed(_NTZ, at, moved, clock)
 
 
-def _day_parts(value: Value, zone: str) -> list[Value]:
-    day = computed(_DATE, in_reach, cast_value(value, _DATE, zone))
+def _day_parts(value: Value, context: EvalContext) -> list[Value]:
+    day = computed(_DATE, in_reach, cast_value(value, _DATE, context))
     return [_numbered(name, day) for name in ("year", "month", "day")]
 
 
@@ -238,7 +242,7 @@ def _day_number(year: int, month: int, day: int) -> int:
         raise NotInCoreError("a day beyond the years 1 to 9999") from None
 
 
-def _months_later(values: Sequence[Value], zone: str) -> Value:
+def _months_later(values: Sequence[Value], context: EvalContext) -> Value:
     """`add_months`: the same day, or the last one of a month that lacks it."""
 
     def moved(year: int, month: int, day: int, months: int) -> int:
@@ -247,28 +251,28 @@ def _months_later(values: Sequence[Value], zone: str) -> Value:
             raise NotInCoreError("a day beyond the years 1 to 9999")
         return _day_number(there, month + 1, min(day, calendar.monthrange(there, month + 1)[1]))
 
-    count = cast_value(values[1], _INTEGER, zone)
-    return _days(by_rows(moved, _INTEGER, *_day_parts(values[0], zone), count))
+    count = cast_value(values[1], _INTEGER, context)
+    return _days(by_rows(moved, _INTEGER, *_day_parts(values[0], context), count))
 
 
-def _last_day(values: Sequence[Value], zone: str) -> Value:
+def _last_day(values: Sequence[Value], context: EvalContext) -> Value:
     (value,) = values
 
     def last(year: int, month: int, _: int) -> int:
         _day_number(year, month, 1)
         return _day_number(year, month, calendar.monthrange(year, month)[1])
 
-    return _days(by_rows(last, _INTEGER, *_day_parts(value, zone)))
+    return _days(by_rows(last, _INTEGER, *_day_parts(value, context)))
 
 
-def _next_day(values: Sequence[Value], zone: str) -> Value:
+def _next_day(values: Sequence[Value], context: EvalContext) -> Value:
     value, name = values[0], plain(values[1], str).strip().upper()
     wanted = next((n for n, names in enumerate(_WEEK) if name in names), None)
     if wanted is None:
         raise NotInCoreError(f"the day of the week {name!r}")
     # The first of January 1970 was a Thursday.
     return _days(
-        by_rows(lambda day: day + 1 + (wanted - 4 - day) % 7, _INTEGER, days_of(value, zone))
+        by_rows(lambda day: day + 1 + (wanted - 4 - day) % 7, _INTEGER, days_of(value, context))
     )
 
 
@@ -278,7 +282,7 @@ _WEEK = tuple(
 )
 
 
-def _made_day(values: Sequence[Value], zone: str) -> Value:
+def _made_day(values: Sequence[Value], context: EvalContext) -> Value:
     def made(year: int, month: int, day: int) -> int:
         if not (1 <= month <= 12 and 1 <= year <= 9999):
             raise pa.ArrowInvalid(f"there is no day {year}-{month}-{day}")
@@ -286,24 +290,26 @@ def _made_day(values: Sequence[Value], zone: str) -> Value:
             raise pa.ArrowInvalid(f"there is no day {year}-{month}-{day}")
         return _day_number(year, month, day)
 
-    year, month, day = (cast_value(each, _INTEGER, zone) for each in values)
+    year, month, day = (cast_value(each, _INTEGER, context) for each in values)
     return _days(by_rows(made, _INTEGER, year, month, day))
 
 
-def _months_between(values: Sequence[Value], zone: str) -> Value:
+def _months_between(values: Sequence[Value], context: EvalContext) -> Value:
     if len(values) > 2:
         raise NotInCoreError("months_between without rounding")
     first, second = values
 
     def seconds(moment: Any, clock: Any) -> Any:
-        passed = pc.subtract(moment, instants(pc.floor_temporal(clock, unit="day"), zone))
+        passed = pc.subtract(
+            moment, instants(pc.floor_temporal(clock, unit="day"), context.session_tz)
+        )
         return pc.divide(pc.cast(passed, pa.int64()), scalar_of(1_000_000, pa.int64()))
 
     parts: list[Value] = []
     for each in (first, second):
-        moment = cast_value(each, _TIMESTAMP, zone)
-        clock = wall_clock(moment, zone)
-        parts += [*_day_parts(clock, zone), computed(_LONG, seconds, moment, clock)]
+        moment = cast_value(each, _TIMESTAMP, context)
+        clock = wall_clock(moment, context)
+        parts += [*_day_parts(clock, context), computed(_LONG, seconds, moment, clock)]
 
     def between(y1: int, m1: int, d1: int, s1: int, y2: int, m2: int, d2: int, s2: int) -> float:
         months = (y1 - y2) * 12 + m1 - m2
@@ -321,14 +327,14 @@ def _month_length(year: int, month: int) -> int:
     return calendar.monthrange(2000 + year % 400, month)[1]
 
 
-def _counted(value: Value, zone: str, unit: int) -> Value:
+def _counted(value: Value, context: EvalContext, unit: int) -> Value:
     """Whole units since 1970, rounded down."""
-    moment = cast_value(value, _TIMESTAMP, zone)
+    moment = cast_value(value, _TIMESTAMP, context)
     micros = computed(_LONG, lambda data: pc.cast(data, pa.int64()), moment)
     return by_rows(lambda count: count // unit, _LONG, micros)
 
 
-def _moment(value: Value, zone: str, unit: int) -> Value:
+def _moment(value: Value, context: EvalContext, unit: int) -> Value:
     if value.data_type not in tuple(map(PrimitiveType, INTEGERS)):
         raise NotInCoreError(f"a time from {value.data_type}")
 
@@ -336,28 +342,28 @@ def _moment(value: Value, zone: str, unit: int) -> Value:
         micros = pc.multiply_checked(count, scalar_of(unit, pa.int64()))
         return pc.cast(micros, pa.timestamp("us", "UTC"))
 
-    return computed(_TIMESTAMP, at, cast_value(value, _LONG, zone))
+    return computed(_TIMESTAMP, at, cast_value(value, _LONG, context))
 
 
-def _units(function: Callable[[Value, str, int], Value], unit: int) -> Any:
-    def apply(values: Sequence[Value], zone: str) -> Value:
+def _units(function: Callable[[Value, EvalContext, int], Value], unit: int) -> Rule:
+    def apply(values: Sequence[Value], context: EvalContext) -> Value:
         (value,) = values
-        return function(value, zone, unit)
+        return function(value, context, unit)
 
     return apply
 
 
-def _day_count(values: Sequence[Value], zone: str) -> Value:
+def _day_count(values: Sequence[Value], context: EvalContext) -> Value:
     (value,) = values
-    return days_of(value, zone)
+    return days_of(value, context)
 
 
-def _day_at(values: Sequence[Value], zone: str) -> Value:
+def _day_at(values: Sequence[Value], context: EvalContext) -> Value:
     (value,) = values
-    return _days(cast_value(value, _INTEGER, zone))
+    return _days(cast_value(value, _INTEGER, context))
 
 
-TIMES: dict[str, Any] = {
+TIMES: dict[str, Rule] = {
     "add_months": _months_later,
     "date_from_unix_date": _day_at,
     "last_day": _last_day,
@@ -372,4 +378,4 @@ TIMES: dict[str, Any] = {
     "unix_millis": _units(_counted, 1000),
     "unix_seconds": _units(_counted, 1_000_000),
 }
-"""Name in lower case -> the function that computes the result, from arguments and time zone."""
+"""By name in lower case."""

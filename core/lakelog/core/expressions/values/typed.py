@@ -60,6 +60,8 @@ from lakelog.core.schema.column_paths import find_column, unknown_column
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from lakelog.core.expressions.context import EvalContext
+
 _BOOLEAN, _DATE = PrimitiveType("boolean"), PrimitiveType("date")
 _LONG, _VOID = PrimitiveType("long"), PrimitiveType("void")
 _STRING, _TIMESTAMP = PrimitiveType("string"), PrimitiveType("timestamp")
@@ -78,31 +80,27 @@ def is_now(name: str) -> bool:
     return name.lower() in (*NOW, *TODAY)
 
 
-def typed(
-    root: Expression, schema: StructType, *, session_tz: str, now_ms: int | None, sql: str = ""
-) -> Value:
+def typed(root: Expression, schema: StructType, context: EvalContext, *, sql: str = "") -> Value:
     """What a tree is over a schema, by Spark's rules.
 
     Args:
         root: the tree.
         schema: of the rows.
-        session_tz: the time zone in which timestamps have dates.
-        now_ms: what `current_timestamp()` gives; `None` refuses functions of the current time.
+        context: of the evaluation.
         sql: of the whole expression, for messages.
 
     Raises:
         InvalidPredicateError: an unknown column.
         NotInCoreError: a part that only Spark evaluates. The data may be refused so too.
     """
-    return _Typer(schema, session_tz, now_ms, sql).value(root)
+    return _Typer(schema, context, sql).value(root)
 
 
 class _Typer:
-    def __init__(self, schema: StructType, zone: str, now_ms: int | None, sql: str) -> None:
+    def __init__(self, schema: StructType, context: EvalContext, sql: str) -> None:
         self._sql = sql
         self._schema = schema
-        self._zone = zone
-        self._now_ms = now_ms
+        self._context = context
 
     def value(self, node: Expression) -> Value:
         rule: Callable[[Any], Value] | None = getattr(self, f"_{type(node).__name__.lower()}", None)
@@ -123,7 +121,7 @@ class _Typer:
         return known(scalar_of(node.value, to_arrow_type(node.data_type)), node.data_type)
 
     def _negative(self, node: Negative) -> Value:
-        return FUNCTIONS["negative"]([self.value(node.part)], self._zone)
+        return FUNCTIONS["negative"]([self.value(node.part)], self._context)
 
     def _name(self, node: Name) -> Value:
         found = find_column(node.path, self._schema)
@@ -140,16 +138,17 @@ class _Typer:
         return limit.length if limit is not None and limit.pads else -1
 
     def _now(self, name: str) -> Value:
-        if self._now_ms is None:
+        now_ms = self._context.now_ms
+        if now_ms is None:
             raise NotInCoreError(f"{name}()")
-        seconds, rest = divmod(self._now_ms, 1000)
+        seconds, rest = divmod(now_ms, 1000)
         moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest * 1000)
         now = known(scalar_of(moment, to_arrow_type(_TIMESTAMP)), _TIMESTAMP)
-        return now if name in NOW else cast_value(now, _DATE, self._zone)
+        return now if name in NOW else cast_value(now, _DATE, self._context)
 
     def _cast(self, node: Cast) -> Value:
         cast = try_cast_value if node.safe else cast_value
-        return cast(_bare(self.value(node.part)), node.target, self._zone)
+        return cast(_bare(self.value(node.part)), node.target, self._context)
 
     def _call(self, node: Call) -> Value:
         if is_now(node.name) and not node.arguments:
@@ -161,7 +160,7 @@ class _Typer:
             raise NotInCoreError(f"the function {node.name}")
         arguments = [_bare(self.value(each)) for each in node.arguments]
         with _in_core(node):
-            found = function(arguments, self._zone)
+            found = function(arguments, self._context)
         return found if found.constant else found._replace(of=_guarded(node, found.of))
 
     # Arithmetic ------------------------------------------------------------------------------
@@ -174,7 +173,7 @@ class _Typer:
             left = found._replace(of=itemgetter(0), constant=False)
             if isinstance(part, Interval) and op in "+-":
                 count = part.number if op == "+" else -part.number
-                found = later(left, count, part.unit, self._zone)
+                found = later(left, count, part.unit, self._context)
             else:
                 right = self.value(part)
                 parts.append(right)
@@ -202,17 +201,17 @@ class _Typer:
         if left.data_type == _DATE and op in "+-":
             if right.data_type not in tuple(map(PrimitiveType, INTEGERS[:3])):
                 raise NotInCoreError(f"a date and {right.data_type} in one sum")
-            return day_shift(left, right, self._zone, 1 if op == "+" else -1)
+            return day_shift(left, right, self._context, 1 if op == "+" else -1)
         kinds = (left.data_type, right.data_type)
         if op != "DIV" and any(isinstance(each, DecimalType) for each in kinds):
             decimals = self._decimals([(first, left), (part, right)])
             if decimals is not None:
-                return arithmetic(op, *decimals)
+                return arithmetic(op, decimals, self._context)
         if op == "/":
             _numeric(common_type([left.data_type, right.data_type]), op, node)
-            doubles = (cast_value(each, _DOUBLE, self._zone) for each in (left, right))
+            doubles = (cast_value(each, _DOUBLE, self._context) for each in (left, right))
             return computed(_DOUBLE, pc.divide_checked, *doubles)
-        both, common = conjoined([left, right], self._zone)
+        both, common = conjoined([left, right], self._context)
         checked = _numeric(common, op, node)
         if op in _ADDED:
             return computed(common, getattr(pc, f"{_ADDED[op]}{checked}"), *both)
@@ -220,7 +219,7 @@ class _Typer:
             raise NotInCoreError(f"{op} of {common}")
         if op == "%":
             return computed(common, remainder, *both)
-        longs = (cast_value(each, _LONG, self._zone) for each in both)
+        longs = (cast_value(each, _LONG, self._context) for each in both)
         return computed(_LONG, pc.divide_checked, *longs)
 
     def _decimals(self, sides: Sequence[tuple[Expression, Value]]) -> list[Value] | None:
@@ -237,7 +236,7 @@ class _Typer:
                 kind = DecimalType(digits, 0)
             if kind is None:
                 return None
-            found.append(cast_value(each, kind, self._zone))
+            found.append(cast_value(each, kind, self._context))
         return found
 
     # Conditions ------------------------------------------------------------------------------
@@ -258,7 +257,7 @@ class _Typer:
         common = compared_type([each.data_type for each in values])
         if not has_order(common):
             raise NotInCoreError(f"a comparison of {common}")
-        found = [cast_value(each, common, self._zone) for each in values]
+        found = [cast_value(each, common, self._context) for each in values]
         return found, common in (_FLOAT, _DOUBLE)
 
     def _nulltest(self, node: NullTest) -> Value:
@@ -282,7 +281,7 @@ class _Typer:
             raise NotInCoreError(to_sql(node))
         if node.ignores_case:
             # Of both in lower case, which is how Spark defines it.
-            text, wanted = FUNCTIONS["lower"]([text], self._zone), wanted.lower()
+            text, wanted = FUNCTIONS["lower"]([text], self._context), wanted.lower()
         return computed(_BOOLEAN, lambda data: pc.match_like(data, wanted), text)
 
     def _and(self, node: And) -> Value:
@@ -330,14 +329,14 @@ class _Typer:
         found = self.value(node)
         if found.data_type not in (_BOOLEAN, _VOID):
             raise NotInCoreError(f"{to_sql(node)} as a condition")
-        return cast_value(found, _BOOLEAN, self._zone)
+        return cast_value(found, _BOOLEAN, self._context)
 
     # Choices ---------------------------------------------------------------------------------
 
     def _case(self, node: Case) -> Value:
         """The first that applies. A row's value is that of its arm; the others may have none."""
         arms = (*node.results, node.otherwise)
-        values, kind = conjoined([self.value(each) for each in arms], self._zone)
+        values, kind = conjoined([self.value(each) for each in arms], self._context)
         *results, otherwise = values
         pairs = list(zip(map(self._condition, node.tests), results, strict=True))
 
@@ -369,7 +368,7 @@ class _Typer:
             return self._case(Case((Not(NullTest(given[0])),), (given[1],), given[2]))
         if name in ("nullif", "nvl2") or not given or (name != "coalesce" and len(given) != 2):
             raise NotInCoreError(to_sql(node))
-        values, kind = conjoined([self.value(each) for each in given], self._zone)
+        values, kind = conjoined([self.value(each) for each in given], self._context)
         values = _until_never_null(values, lambda each: each.constant)
         # No row should come to what is behind a column that may not be null, but a file may lack
         # that column: then its rows do.

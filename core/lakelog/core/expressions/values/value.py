@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from lakelog.core.expressions.context import EvalContext
     from lakelog.core.schema import DataType
 
 _ONE_ROW: Final = pa.record_batch({"": pa.nulls(1)})
@@ -28,6 +29,10 @@ class Value(NamedTuple):
     """Of a CHAR column its length; 0 for text that one is filled up beside; else -1."""
     error: pa.ArrowException | None = None
     """Why a constant within it has no value. In `if(a = 0, 0, 1 / 0)` a row may not ask for it."""
+
+
+Rule: TypeAlias = "Callable[[Sequence[Value], EvalContext], Value]"
+"""What a function makes of its arguments: its type, whether it may be null, what computes it."""
 
 
 def known(scalar: pa.Scalar[Any], kind: DataType) -> Value:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.data.readable_partitions import readable_partitions
 from lakelog.core.errors import InvalidPredicateError
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import (
@@ -54,12 +55,8 @@ def chosen_files(snapshot: Snapshot, where: Filter | None) -> ChosenFiles:
             not partitioned by.
         CorruptLogError: a partition value that can't be read.
     """
-    condition = normalize_filter(
-        where,
-        snapshot.schema,
-        session_tz=snapshot.conf.session_tz,
-        now_ms=snapshot.clock.now_ms(),
-    )
+    context = EvalContext.of(snapshot.conf, snapshot.clock.now_ms())
+    condition = normalize_filter(where, snapshot.schema, context)
     if condition is None:
         return ChosenFiles(snapshot.file_table, [])
     _check_partitions_alone(snapshot, condition)

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from lakelog.core import keys
-from lakelog.core.engine.conditions import Literal, known_count, known_extreme, normalize_filter
+from lakelog.core.engine.conditions import (
+    EvalContext,
+    Literal,
+    known_count,
+    known_extreme,
+    normalize_filter,
+)
 from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.schema import PrimitiveType
 from lakelog.spark.types.path_forms import quoted, text_literal
@@ -125,12 +131,8 @@ def answer(snapshot: Snapshot, where: str | None, items: Sequence[Aggregate]) ->
     expression: Expression | None = None
     if where is not None:
         try:
-            expression = normalize_filter(
-                where,
-                snapshot.read_schema,
-                session_tz=snapshot.conf.session_tz,
-                now_ms=snapshot.clock.now_ms(),
-            )
+            context = EvalContext.of(snapshot.conf, snapshot.clock.now_ms())
+            expression = normalize_filter(where, snapshot.read_schema, context)
         except InvalidPredicateError:
             return None
         if isinstance(expression, Literal) and expression.value is None:

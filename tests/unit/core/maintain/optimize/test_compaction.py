@@ -32,6 +32,7 @@ from lakelog.core.alter import (
     set_properties,
 )
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError, TableNotFoundError
+from lakelog.core.expressions.context import EvalContext
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.maintain.optimize.chosen_files import _as_shown
 from lakelog.core.maintain.optimize.plan import TARGET_TAG
@@ -123,7 +124,7 @@ def test_the_history_shows_a_condition_as_delta_spark_does(where: str, shown: st
     schema = StructType(
         (StructField("p", PrimitiveType("string")), StructField("q", PrimitiveType("integer")))
     )
-    condition = normalize_filter(where, schema, session_tz="UTC", now_ms=0)
+    condition = normalize_filter(where, schema, EvalContext(now_ms=0))
     assert condition is not None
     assert _as_shown(condition) == shown
 
