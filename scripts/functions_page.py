@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.expressions.function_names import SCALARS
 from lakelog.core.expressions.values.functions import GROUPS
+from lakelog.core.expressions.values.lambdas import LAMBDAS
 from lakelog.core.expressions.values.typed import LAZY, NOW, TODAY
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ LEFT = (
         "read by a plain filter, and go on with Arrow, DuckDB or Polars",
     ),
     (
-        "lambdas; `array[i]`, `map[key]`; arrays, maps and structs that are made in the text",
+        "other functions that take a lambda; `array[i]`, `map[key]`; arrays, maps and structs that "
+        "are made in the text",
         "the tree of an expression has no such nodes",
         "`ELEMENT_AT`, `TRY_ELEMENT_AT`, `struct.field`",
     ),
@@ -127,6 +129,7 @@ def render() -> str:
     """The page."""
     rows = [
         *((about, [name.upper() for name in group]) for about, group in GROUPS.items()),
+        ("elements of arrays, by a lambda", [name.upper() for name in LAMBDAS]),
         ("nulls", [*(name.upper() for name in LAZY), "ISNULL", "ISNOTNULL"]),
         ("the time of the call", [name.upper() for name in (*NOW, *TODAY)]),
     ]

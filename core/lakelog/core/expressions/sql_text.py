@@ -22,6 +22,7 @@ from lakelog.core.expressions.tree import (
     In,
     Interval,
     IsNull,
+    Lambda,
     Like,
     Literal,
     Name,
@@ -32,13 +33,14 @@ from lakelog.core.expressions.tree import (
     Or,
     StartsWith,
     TruthTest,
+    Variable,
 )
 from lakelog.core.schema.column_paths import dotted, sql_path
 
 if TYPE_CHECKING:
     from lakelog.core.expressions.tree import Expression
 
-_ATOMS: Final = (Literal, Column, Name, Call, Case, Cast, StartsWith)
+_ATOMS: Final = (Literal, Column, Name, Variable, Call, Case, Cast, StartsWith)
 """What needs no parentheses anywhere."""
 _COMPARED: Final = (*_ATOMS, Arithmetic, Negative)
 """What needs none beside an operator that compares."""
@@ -68,7 +70,7 @@ def to_sql(expr: Expression | Column) -> str:
             return f"startswith({to_sql(column)}, {_string(prefix)})"
         case Opaque(sql, _) | Computed(sql, _):
             return sql
-        case Column(path):
+        case Column(path) | Variable(path):
             return dotted(path)
         case Literal():
             return _literal(expr)
@@ -92,6 +94,8 @@ def _value(expr: Expression) -> str:
             return f"{'TRY_' if safe else ''}CAST({to_sql(part)} AS {kind})"
         case Call(name, arguments):
             return f"{name.upper()}({', '.join(map(to_sql, arguments))})"
+        case Lambda(variables, body):
+            return f"({', '.join(dotted([each]) for each in variables)}) -> {to_sql(body)}"
         case Case(tests, results, otherwise):
             pairs = zip(tests, results, strict=True)
             arms = "".join(f" WHEN {to_sql(test)} THEN {to_sql(then)}" for test, then in pairs)

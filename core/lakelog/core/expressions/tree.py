@@ -207,6 +207,21 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Variable:
+    """An argument of a lambda, or a field of it."""
+
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lambda:
+    """`(variables) -> body`, which a function is given."""
+
+    variables: tuple[str, ...]
+    body: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """`CASE WHEN test THEN result … ELSE otherwise END`, and `IF`."""
 
@@ -271,7 +286,7 @@ class Like:
 Expression: TypeAlias = (
     Literal | Comparison | In | IsNull | StartsWith | And | Or | Not | Computed | Opaque
     | Name | Negative | Arithmetic | Interval | Cast | Call | Case
-    | Compare | Between | Among | NullTest | TruthTest | Like
+    | Compare | Between | Among | NullTest | TruthTest | Like | Lambda | Variable
 )  # fmt: skip
 
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -279,9 +294,12 @@ FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 _JOINTS = (
     *(And, Or, Not, Negative, Arithmetic, Cast, Call, Case),
-    *(Compare, Between, Among, NullTest, TruthTest, Like),
+    *(Compare, Between, Among, NullTest, TruthTest, Like, Lambda),
 )
-_NODES = (*_JOINTS, Literal, Comparison, In, IsNull, StartsWith, Computed, Opaque, Name, Interval)
+_NODES = (
+    *(*_JOINTS, Literal, Comparison, In, IsNull, StartsWith, Computed, Opaque, Name, Interval),
+    Variable,
+)
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "<=>")
 

@@ -37,6 +37,7 @@ _TARGET, _SOURCE = "__lakelog_target", "__lakelog_source"
 _RULES = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
+    "spark.sql.legacy.followThreeValuedLogicInArrayExists": "true",
     "spark.sql.legacy.literal.pickMinimumPrecision": "true",
     "spark.sql.legacy.timeParserPolicy": "corrected",
     "spark.sql.timestampType": "timestamp_ltz",

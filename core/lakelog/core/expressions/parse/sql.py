@@ -30,6 +30,7 @@ from lakelog.core.expressions.tree import (
     Compare,
     Expression,
     Interval,
+    Lambda,
     Like,
     Literal,
     Name,
@@ -38,6 +39,7 @@ from lakelog.core.expressions.tree import (
     NullTest,
     Opaque,
     TruthTest,
+    Variable,
     join_and,
     join_or,
     names,
@@ -213,6 +215,7 @@ class _Reader:
         self._exp: Any = exp
         self._cut = cut
         self._odd_escapes = has_odd_escapes(sql)
+        self._variables: frozenset[str] = frozenset()
         self._rules: dict[Any, Callable[[Any], Expression]] = {
             exp.And: lambda n: join_and(map(self.read, _chain(n))),
             exp.Or: lambda n: join_or(map(self.read, _chain(n))),
@@ -238,6 +241,9 @@ class _Reader:
         if not simple:
             self._rules |= {
                 exp.Anonymous: self._call,
+                exp.Transform: lambda n: Call("transform", self._both(n)),
+                exp.Lambda: self._lambda,
+                exp.Identifier: self._name,
                 exp.ILike: self._like,
                 exp.RegexpLike: lambda n: Call("rlike", self._both(n)),
                 exp.Extract: self._extract,
@@ -284,7 +290,8 @@ class _Reader:
         """Whether a name is that of a lambda's argument."""
         around = column.find_ancestor(self._exp.Lambda)
         while around is not None:
-            if any(each.name == column.parts[0].name for each in around.expressions):
+            name = column.parts[0].name.lower()
+            if any(each.name.lower() == name for each in around.expressions):
                 return True
             around = around.find_ancestor(self._exp.Lambda)
         return False
@@ -292,7 +299,19 @@ class _Reader:
     # Columns and literals -----------------------------------------------------------------------
 
     def _name(self, node: Any) -> Expression:
+        is_dot = isinstance(node, self._exp.Dot)
+        parts = list(node.flatten()) if is_dot else getattr(node, "parts", [node])
+        is_path = all(isinstance(each, self._exp.Identifier) for each in parts)
+        if is_path and parts[0].name.lower() in self._variables and unread_below(node) is None:
+            return Variable(tuple(each.name for each in parts))
         return self._named(node) or self._opaque(node)
+
+    def _lambda(self, node: Any) -> Expression:
+        variables, around = tuple(each.name for each in node.expressions), self._variables
+        self._variables = around | {each.lower() for each in variables}
+        body = self.read(node.this)
+        self._variables = around
+        return Lambda(variables, body)
 
     def _named(self, node: Any) -> Name | None:
         """A column; `None` of a field of anything else, such as a function's result."""

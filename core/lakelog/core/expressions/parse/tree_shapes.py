@@ -55,6 +55,8 @@ _READ: Final[Mapping[str, tuple[str, ...]]] = {
     "If": ("this", "true", "false"),
     "Case": ("this", "ifs", "default"),
     "Concat": ("expressions",),
+    "Lambda": ("this", "expressions"),
+    "Transform": _BOTH,
 }
 _IMPLIED: Final = {("DPipe", "safe"): True, ("Div", "safe"): True}
 """What sqlglot says of Spark's dialect itself, whatever the text."""

@@ -15,6 +15,7 @@ from lakelog.core.arrays import array_of, integers, scalar_of
 from lakelog.core.arrow.arrow_types import to_arrow_type
 from lakelog.core.arrow.comparing import compare
 from lakelog.core.compute import pc
+from lakelog.core.errors import DeltaError
 from lakelog.core.expressions.coerce import (
     INTEGERS,
     NotInCoreError,
@@ -35,6 +36,7 @@ from lakelog.core.expressions.tree import (
     Compare,
     Expression,
     Interval,
+    Lambda,
     Like,
     Literal,
     Name,
@@ -44,16 +46,18 @@ from lakelog.core.expressions.tree import (
     Opaque,
     Or,
     TruthTest,
+    Variable,
     walk,
 )
 from lakelog.core.expressions.values.casts import cast_value, conjoined, try_cast_value
 from lakelog.core.expressions.values.char_texts import filled_up
 from lakelog.core.expressions.values.decimals import arithmetic
 from lakelog.core.expressions.values.functions import FUNCTIONS
+from lakelog.core.expressions.values.lambdas import LAMBDAS, Argument, Body
 from lakelog.core.expressions.values.numbers import remainder
 from lakelog.core.expressions.values.times import day_shift, later
 from lakelog.core.expressions.values.value import Value, computed, known, made_of
-from lakelog.core.schema import DataType, DecimalType, PrimitiveType, StructType
+from lakelog.core.schema import DataType, DecimalType, PrimitiveType, StructField, StructType
 from lakelog.core.schema.char_varchar import limit_of
 from lakelog.core.schema.column_paths import find_column, unknown_column
 
@@ -101,6 +105,7 @@ class _Typer:
         self._sql = sql
         self._schema = schema
         self._context = context
+        self._variables: dict[str, tuple[str, Value]] = {}
 
     def value(self, node: Expression) -> Value:
         rule: Callable[[Any], Value] | None = getattr(self, f"_{type(node).__name__.lower()}", None)
@@ -150,17 +155,45 @@ class _Typer:
         cast = try_cast_value if node.safe else cast_value
         return cast(_bare(self.value(node.part)), node.target, self._context)
 
+    def _variable(self, node: Variable) -> Value:
+        name, held = self._variables[node.path[0].lower()]
+        inside = StructType((StructField(name, held.data_type, held.nullable),))
+        found = find_column((name, *node.path[1:]), inside)
+        if found is None:
+            raise NotInCoreError(to_sql(node))
+        return Value(found[1], _reader(found[0]), _is_nullable(found[0], inside))
+
+    def _argument(self, node: Expression) -> Argument:
+        return partial(self._body, node) if isinstance(node, Lambda) else _bare(self.value(node))
+
+    def _body(self, node: Lambda, *given: Value) -> Body:
+        """A lambda whose variables are such values."""
+        around, names = self._variables, [each.lower() for each in node.variables]
+        if not 0 < len(set(names)) == len(names) <= len(given):
+            raise NotInCoreError(to_sql(node))
+        columns = [f"\0{len(around)}{name}" for name in names]
+        self._variables = around | dict(zip(names, zip(columns, given, strict=False), strict=True))
+        value = self.value(node.body)
+        self._variables = around
+        parts = [each for each in walk(node.body) if isinstance(each, Variable | Name)]
+        held = [around.get(each.path[0].lower()) for each in parts if isinstance(each, Variable)]
+        fields = [self._schema.get(each.path[0]) for each in parts if isinstance(each, Name)]
+        used = {*(each[0] for each in held if each), *(each.name for each in fields if each)}
+        return Body(value, columns, sorted(used))
+
     def _call(self, node: Call) -> Value:
         if is_now(node.name) and not node.arguments:
             return self._now(node.name)
         if node.name in LAZY:
             return self._first(node)
-        function = FUNCTIONS.get(node.name)
-        if function is None:
-            raise NotInCoreError(f"the function {node.name}")
-        arguments = [_bare(self.value(each)) for each in node.arguments]
         with _in_core(node):
-            found = function(arguments, self._context)
+            if node.name in LAMBDAS:
+                found = LAMBDAS[node.name]([self._argument(each) for each in node.arguments])
+            elif node.name in FUNCTIONS:
+                arguments = [_bare(self.value(each)) for each in node.arguments]
+                found = FUNCTIONS[node.name](arguments, self._context)
+            else:
+                raise NotInCoreError(f"the function {node.name}")
         return found if found.constant else found._replace(of=_guarded(node, found.of))
 
     # Arithmetic ------------------------------------------------------------------------------
@@ -408,7 +441,7 @@ def _reader(path: Sequence[str]) -> Callable[[pa.RecordBatch], Any]:
 def _in_core(node: Call) -> Iterator[None]:
     try:
         yield
-    except pa.ArrowException:
+    except (pa.ArrowException, DeltaError):
         raise
     except (ValueError, IndexError, OverflowError):
         # A different number of arguments than the function has here, or a time that Python lacks.
