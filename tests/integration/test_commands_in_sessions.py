@@ -210,8 +210,9 @@ def test_decimals_have_the_digits_that_the_session_gives_them(spark, tmp_path, l
     try:
         rows = spark.sql("SELECT CAST(1 AS DECIMAL(38, 18)) AS a, CAST(0 AS DECIMAL(38, 28)) AS b")
         write(rows).save(path)
-        wanted = spark.sql("SELECT CAST(CAST(1 AS DECIMAL(38, 18)) / 3 AS DECIMAL(38, 28)) AS b")
-        DeltaTable.forPath(spark, path).update(set={"b": "a / 3"})
+        one = "CAST(1 AS DECIMAL(38, 18))"
+        wanted = spark.sql(f"SELECT CAST({one} / {one} / 3 AS DECIMAL(38, 28)) AS b")
+        DeltaTable.forPath(spark, path).update(set={"b": "a / a / 3"})
         assert read(spark).load(path).select("b").collect() == wanted.collect()
     finally:
         spark.conf.unset(key)

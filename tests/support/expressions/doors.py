@@ -91,7 +91,7 @@ def as_set_value(text: str) -> Any:
     """What an UPDATE would set a column of type boolean to."""
     sides = Sides(Side(SCHEMA, None), Side(StructType(()), None), _CONTEXT, "UPDATE")
     bound = sides.bind(text, (sides.target,), "SET clause", condition=False)
-    _refuse_others(sides.type_of(bound))
+    _refuse_others(bound.data_type)
     sides.check(bound)
     return _run(lambda: _shown(sides.evaluate(bound, _ROWS)))
 

@@ -211,11 +211,8 @@ def _for_decimal(value: Any, target: DecimalType) -> Literal | None:
         return None
     value = Decimal(value)
     kind = _decimal_type(value)
-    if kind is None:
-        return None
-    scale = max(kind.scale, target.scale)
-    whole = max(kind.precision - kind.scale, target.precision - target.scale)
-    return Literal(value, DecimalType(whole + scale, scale)) if whole + scale <= 38 else None
+    common = None if kind is None else wider_decimal([kind, target])
+    return None if common is None else Literal(value, common)
 
 
 def _decimal_type(value: Decimal) -> DecimalType | None:
@@ -292,11 +289,10 @@ def unify(values: Sequence[Literal]) -> tuple[Literal, ...] | None:
         common: DataType = _LONG
     else:
         decimals = [k for k in kinds if isinstance(k, DecimalType)]
-        scale = max((k.scale for k in decimals), default=0)
-        whole = max((k.precision - k.scale for k in decimals), default=0)
-        if len(decimals) < len(kinds) or whole + scale > 38:
+        wider = wider_decimal(decimals) if len(decimals) == len(kinds) else None
+        if wider is None:
             return None
-        common = DecimalType(whole + scale, scale)
+        common = wider
     return tuple(v if v.value is None else Literal(v.value, common) for v in values)
 
 

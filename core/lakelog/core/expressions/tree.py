@@ -359,24 +359,22 @@ def is_partition_only(expr: Expression, partition_columns: Iterable[str]) -> boo
 
 def is_opaque(expr: Expression) -> bool:
     """Whether a part of it is one that only an engine understands."""
-    match expr:
-        case And(parts) | Or(parts):
-            return any(map(is_opaque, parts))
-        case Not(part):
-            return is_opaque(part)
-        case _:
-            return isinstance(expr, Opaque)
+    return _has(expr, Opaque)
 
 
 def is_computed(expr: Expression) -> bool:
     """Whether a part of it may have no result for some row."""
+    return _has(expr, Computed)
+
+
+def _has(expr: Expression, kind: type[Opaque | Computed]) -> bool:
     match expr:
         case And(parts) | Or(parts):
-            return any(map(is_computed, parts))
+            return any(_has(each, kind) for each in parts)
         case Not(part):
-            return is_computed(part)
+            return _has(part, kind)
         case _:
-            return isinstance(expr, Computed)
+            return isinstance(expr, kind)
 
 
 def children(expr: Expression) -> tuple[Expression, ...]:

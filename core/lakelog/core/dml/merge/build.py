@@ -129,7 +129,7 @@ class RowBuilder:
             bound = self._sides.bind(value.expression, sides, what, condition=False)
         except InvalidPredicateError as exc:
             raise _no_sql(path, value.expression, exc) from exc
-        known = self._sides.type_of(bound)
+        known = bound.data_type
         if known is None:
             self._check(bound, target, path)
             return Given(bound)
@@ -230,7 +230,7 @@ class RowBuilder:
             case Kept() | Taken():
                 return self._cast(self._source(value, pairs), field.data_type, path)
             case Given(Bound() as bound, inner):
-                if not inner and not _is_recast(self._sides.type_of(bound), field.data_type):
+                if not inner and not _is_recast(bound.data_type, field.data_type):
                     return self._sides.evaluate(bound, pairs, field.data_type)
                 return self._cast(self._source(value, pairs), field.data_type, path)
             case Given(ArrowBound() as bound):
@@ -259,7 +259,7 @@ class RowBuilder:
     def _source(self, value: Kept | Taken | Given, pairs: pa.Table) -> Any:
         """A column of the pairs, or a field within it, in the type that it has there."""
         if isinstance(value, Given):
-            known = self._sides.type_of(value.expression)
+            known = value.expression.data_type
             assert known is not None  # it was aligned by its type
             data = self._sides.evaluate(value.expression, pairs, known)
             inner = value.path

@@ -111,7 +111,7 @@ class MergeReads:
             column, root = _column(key, sides), key.source.root
             plain = isinstance(root, Name) and len(root.path) == 1 and not key.null_safe
             # Texts are in another order than the numbers or dates that they are compared as.
-            same_order = sides.type_of(key.source) != _STRING or key.data_type == _STRING
+            same_order = key.source.data_type != _STRING or key.data_type == _STRING
             has_bounds = plain and same_order and key.data_type not in _WITHOUT_BOUNDS
             if has_bounds and column is not None:
                 keys += [name for name in source.names if theirs.named(name) in key.source.names]

@@ -169,7 +169,7 @@ def _key(node: Expression, sides: Sides) -> KeyPair | None:
         found.reverse()
     elif owners != [{True}, {False}]:
         return None
-    types = [sides.type_of(each) for each in found]
+    types = [each.data_type for each in found]
     if types[0] is None or types[1] is None:
         return None
     try:

@@ -73,6 +73,8 @@ class Bound:
     """As the user wrote it."""
     root: Expression = field(compare=False, repr=False)
     """What `sql` is the text of."""
+    data_type: DataType | None
+    """`None` where only Spark knows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,9 @@ class Sides:
         for each in names(root):
             resolved(each)
         bound = renamed(root, resolved)
-        return Bound(to_sql(bound), frozenset(used), sql, bound)
+        text = to_sql(bound)
+        kind = value_type(text, self.schema, self.context, root=bound)
+        return Bound(text, frozenset(used), sql, bound, kind)
 
     def bind_arrow(
         self, expression: Any, sides: tuple[Side, ...], what: str, *, condition: bool
@@ -210,10 +214,6 @@ class Sides:
             raise unknown_column(path, self.target.schema)
         raise unresolved(dotted(path), what, *(_with_alias(side) for side in sides))
 
-    def type_of(self, bound: Bound) -> DataType | None:
-        """The type of an expression; `None` where only Spark knows."""
-        return value_type(bound.sql, self.schema, self.context, root=bound.root)
-
     def check(self, bound: Bound, target: DataType = _BOOLEAN) -> None:
         """Refuse what can't be evaluated here, before any row is read.
 
@@ -236,7 +236,7 @@ class Sides:
             DeltaAnalysisError: an expression of another type than boolean.
             InvalidPredicateError: a part that only Spark evaluates.
         """
-        kind = self.type_of(bound)
+        kind = bound.data_type
         if kind not in (None, _BOOLEAN, _VOID):
             raise DeltaAnalysisError(
                 f"[{error}] the {what} {bound.shown} is of the type {kind}, and a condition must "

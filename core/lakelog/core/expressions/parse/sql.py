@@ -21,6 +21,7 @@ from lakelog.core.expressions.parse.string_literals import for_sqlglot, has_odd_
 from lakelog.core.expressions.parse.tree_shapes import check_sqlglot, is_read, unread_below
 from lakelog.core.expressions.parse.type_names import SQL_TYPES, decimal_type
 from lakelog.core.expressions.tree import (
+    OPERATORS,
     Among,
     Arithmetic,
     Between,
@@ -57,23 +58,10 @@ _INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
 _DATE: Final = PrimitiveType("date")
 _DOUBLE, _BINARY = PrimitiveType("double"), PrimitiveType("binary")
 _TYPES: Final = {**SQL_TYPES, "VARCHAR": "string"}
-_COMPARED: Final = {
-    "EQ": "=",
-    "NEQ": "!=",
-    "LT": "<",
-    "LTE": "<=",
-    "GT": ">",
-    "GTE": ">=",
-    "NullSafeEQ": "<=>",
-}
-_CALCULATED: Final = {
-    "Add": "+",
-    "Sub": "-",
-    "Mul": "*",
-    "Div": "/",
-    "IntDiv": "DIV",
-    "Mod": "%",
-}
+_COMPARED: Final[dict[str, str]] = dict(
+    zip(("EQ", "NEQ", "LT", "LTE", "GT", "GTE", "NullSafeEQ"), OPERATORS, strict=True)
+)
+_CALCULATED: Final = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "IntDiv": "DIV", "Mod": "%"}
 _FORMS: Final = ("CAST", "TRY_CAST", "EXTRACT")
 """Functions with a grammar of their own."""
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
@@ -299,12 +287,16 @@ class _Reader:
     # Columns and literals -----------------------------------------------------------------------
 
     def _name(self, node: Any) -> Expression:
+        return self._variable(node) or self._named(node) or self._opaque(node)
+
+    def _variable(self, node: Any) -> Variable | None:
+        if not self._variables or unread_below(node) is not None:
+            return None
         is_dot = isinstance(node, self._exp.Dot)
         parts = list(node.flatten()) if is_dot else getattr(node, "parts", [node])
         is_path = all(isinstance(each, self._exp.Identifier) for each in parts)
-        if is_path and parts[0].name.lower() in self._variables and unread_below(node) is None:
-            return Variable(tuple(each.name for each in parts))
-        return self._named(node) or self._opaque(node)
+        is_known = is_path and parts[0].name.lower() in self._variables
+        return Variable(tuple(each.name for each in parts)) if is_known else None
 
     def _lambda(self, node: Any) -> Expression:
         variables, around = tuple(each.name for each in node.expressions), self._variables

@@ -22,18 +22,8 @@ SQLGLOT: Final = ((30, 24), (31, 0))
 _BOTH: Final = ("this", "expression")
 _BINARY: Final = (
     *("Add", "Sub", "Mul", "Div", "IntDiv", "Mod", "DPipe", "And", "Or", "Is", "Dot", "Extract"),
-    *(
-        "EQ",
-        "NEQ",
-        "LT",
-        "LTE",
-        "GT",
-        "GTE",
-        "NullSafeEQ",
-        "StartsWith",
-        "DataTypeParam",
-        "RegexpLike",
-    ),
+    *("EQ", "NEQ", "LT", "LTE", "GT", "GTE", "NullSafeEQ"),
+    *("StartsWith", "DataTypeParam", "RegexpLike", "Transform"),
 )
 _UNARY: Final = ("Not", "Neg", "Paren", "Boolean", "HexString", "Var")
 _READ: Final[Mapping[str, tuple[str, ...]]] = {
@@ -56,7 +46,6 @@ _READ: Final[Mapping[str, tuple[str, ...]]] = {
     "Case": ("this", "ifs", "default"),
     "Concat": ("expressions",),
     "Lambda": ("this", "expressions"),
-    "Transform": _BOTH,
 }
 _IMPLIED: Final = {("DPipe", "safe"): True, ("Div", "safe"): True}
 """What sqlglot says of Spark's dialect itself, whatever the text."""

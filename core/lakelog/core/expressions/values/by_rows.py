@@ -80,12 +80,14 @@ def by_columns(function: Callable[..., Any]) -> Callable[..., Any]:
     return compute
 
 
-def plain(value: Value, kind: type[Any]) -> Any:
-    """An argument that has to be the same for every row.
+def plain(value: Value | None, kind: type[Any], default: Any = None) -> Any:
+    """An argument that has to be the same for every row; `default` where it is not given.
 
     Raises:
         NotInCoreError: it is not.
     """
+    if value is None:
+        return default
     found = value.of(None).as_py() if value.constant else None
     if not isinstance(found, kind) or isinstance(found, bool):
         raise NotInCoreError("an argument that is not a plain value")

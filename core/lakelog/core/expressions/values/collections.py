@@ -16,8 +16,6 @@ from lakelog.core.expressions.values.value import computed
 from lakelog.core.schema import ArrayType, DataType, MapType, PrimitiveType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lakelog.core.expressions.context import EvalContext
     from lakelog.core.expressions.values.value import Rule, Value
 
@@ -31,8 +29,7 @@ _SOUGHT: Final = tuple(map(PrimitiveType, (*INTEGERS, "string", "date", "boolean
 def _size(*kinds: type[DataType]) -> Rule:
     """How many there are. Of null that is null, as in ANSI mode; elsewhere Spark says -1."""
 
-    def apply(values: Sequence[Value], _: EvalContext) -> Value:
-        (value,) = values
+    def apply(_: EvalContext, value: Value) -> Value:
         if not isinstance(value.data_type, kinds):
             raise NotInCoreError(f"the size of {value.data_type}")
         return by_rows(len, _INTEGER, value)
@@ -40,8 +37,7 @@ def _size(*kinds: type[DataType]) -> Rule:
     return apply
 
 
-def _contains(values: Sequence[Value], context: EvalContext) -> Value:
-    array, sought = values
+def _contains(context: EvalContext, array: Value, sought: Value) -> Value:
     kind = array.data_type
     if not isinstance(kind, ArrayType) or kind.element_type not in _SOUGHT:
         raise NotInCoreError(f"array_contains of {kind}")
@@ -59,8 +55,7 @@ def _contains(values: Sequence[Value], context: EvalContext) -> Value:
 def _entries(at: int) -> Rule:
     """The keys of a map, or its values."""
 
-    def apply(values: Sequence[Value], _: EvalContext) -> Value:
-        (value,) = values
+    def apply(_: EvalContext, value: Value) -> Value:
         kind = value.data_type
         if not isinstance(kind, MapType):
             raise NotInCoreError(f"the entries of {kind}")
@@ -83,8 +78,7 @@ def elements_at(arrays: Any, places: Any) -> Any:
     return arrays.values.take(pc.add(starts, places))
 
 
-def _element_at(values: Sequence[Value], context: EvalContext, *, tries: bool = False) -> Value:
-    held, sought = values
+def _element_at(context: EvalContext, held: Value, sought: Value, *, tries: bool = False) -> Value:
     match held.data_type:
         case MapType(key, result) if key in _SOUGHT and sought.data_type in (key, _VOID):
             find, kind = _value_of, key

@@ -1,7 +1,8 @@
 """Decimals by Spark's rules: the type of a result, and its digits.
 
-A result that would need more than 38 digits gives up some of its scale, but keeps six digits of it;
-in a session with `spark.sql.decimalOperations.allowPrecisionLoss=false` it keeps its scale.
+A result that would need more than 38 digits gives up some of its scale, but keeps six digits of it.
+In a session with `spark.sql.decimalOperations.allowPrecisionLoss=false` it gives up digits before
+the point instead, and a quotient both.
 """
 
 from __future__ import annotations

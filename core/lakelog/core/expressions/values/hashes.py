@@ -87,7 +87,7 @@ class _Hash(NamedTuple):
 
 
 def _hashed(how: _Hash) -> Rule:
-    def apply(values: Sequence[Value], _: EvalContext) -> Value:
+    def apply(_: EvalContext, *values: Value) -> Value:
         kinds = [each.data_type for each in values]
         for kind in kinds:
             _refuse_others(kind)

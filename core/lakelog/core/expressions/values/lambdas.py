@@ -16,7 +16,10 @@ from lakelog.core.schema import ArrayType, DataType, MapType, PrimitiveType, Str
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from lakelog.core.expressions.values.value import Rule
+
 _BOOLEAN, _INTEGER = PrimitiveType("boolean"), PrimitiveType("integer")
+_NESTED: Final = (ArrayType, MapType, StructType)
 _INDEX: Final = Value(_INTEGER, lambda _: None, nullable=False)
 
 
@@ -72,7 +75,7 @@ class _Elements(NamedTuple):
     def arguments(self) -> tuple[Any, Any]:
         """The elements, and the number of each in its array."""
         count = integers(range(len(self.values)), pa.int32())
-        return self.values, pc.subtract(count, self.offsets.take(self.parents))
+        return self.values, pc.subtract_checked(count, self.offsets.take(self.parents))
 
     def arrays(self, kind: DataType, values: Any, offsets: Any) -> Any:
         arrow = to_arrow_type(kind)
@@ -87,15 +90,19 @@ class _Elements(NamedTuple):
 
 def _sums(counts: Any) -> Any:
     first = pa.array([0], pa.int32())
-    return pa.concat_arrays([first, pc.cumulative_sum(counts.cast(pa.int32()))])
+    return pa.concat_arrays([first, pc.cumulative_sum_checked(counts.cast(pa.int32()))])
 
 
-def _element(array: Argument) -> tuple[Value, Value]:
-    """An array, and an element of it."""
-    if not isinstance(array, Value) or not isinstance(array.data_type, ArrayType):
-        raise NotInCoreError("a lambda for anything but the elements of an array")
+def element_of(array: Value) -> Value:
+    """What a lambda gets of an array.
+
+    Raises:
+        NotInCoreError: it is no array.
+    """
     kind = array.data_type
-    return array, Value(kind.element_type, lambda _: None, kind.contains_null)
+    if not isinstance(kind, ArrayType):
+        raise NotInCoreError(f"a lambda for the elements of {kind}")
+    return Value(kind.element_type, lambda _: None, kind.contains_null)
 
 
 def _body(function: Argument, *given: Value, condition: bool = False) -> Body:
@@ -107,9 +114,7 @@ def _body(function: Argument, *given: Value, condition: bool = False) -> Body:
     return body
 
 
-def _transform(given: Sequence[Argument]) -> Value:
-    first, function = given
-    array, element = _element(first)
+def _transform(array: Value, element: Value, function: Argument) -> Value:
     body = _body(function, element, _INDEX)
     kind = ArrayType(body.value.data_type, body.value.nullable)
 
@@ -120,9 +125,7 @@ def _transform(given: Sequence[Argument]) -> Value:
     return Value(kind, of, array.nullable)
 
 
-def _filter(given: Sequence[Argument]) -> Value:
-    first, function = given
-    array, element = _element(first)
+def _filter(array: Value, element: Value, function: Argument) -> Value:
     body = _body(function, element, _INDEX, condition=True)
 
     def of(rows: pa.RecordBatch) -> Any:
@@ -134,13 +137,11 @@ def _filter(given: Sequence[Argument]) -> Value:
     return Value(array.data_type, of, array.nullable)
 
 
-def _any(*, decided: bool) -> Callable[[Sequence[Argument]], Value]:
+def _any(*, decided: bool) -> Rule:
     """`exists`, or `forall`: true or false as soon as one element says so, else perhaps null."""
     yes, no, unsure = (scalar_of(each, pa.bool_()) for each in (decided, not decided, None))
 
-    def apply(given: Sequence[Argument]) -> Value:
-        first, function = given
-        array, element = _element(first)
+    def apply(array: Value, element: Value, function: Argument) -> Value:
         body = _body(function, element, condition=True)
 
         def of(rows: pa.RecordBatch) -> Any:
@@ -159,18 +160,16 @@ def _any(*, decided: bool) -> Callable[[Sequence[Argument]], Value]:
     return apply
 
 
-def _aggregate(given: Sequence[Argument]) -> Value:
-    first, start, merge, *finish = given
-    array, element = _element(first)
-    if not isinstance(start, Value) or isinstance(
-        start.data_type, ArrayType | MapType | StructType
-    ):
+def _aggregate(
+    array: Value, element: Value, start: Argument, merge: Argument, *finish: Argument
+) -> Value:
+    if not isinstance(start, Value) or isinstance(start.data_type, _NESTED) or len(finish) > 1:
         raise NotInCoreError("an aggregate that starts with a lambda, or with a nested value")
     kind = start.data_type
     total = Value(kind, lambda _: None)
     step = _body(merge, total, element)
     ends = [_body(each, total) for each in finish]
-    if step.value.data_type != kind or len(step.variables) < 2 or len(ends) > 1:
+    if step.value.data_type != kind or len(step.variables) < 2:
         raise NotInCoreError(f"an aggregate of {kind} that becomes {step.value.data_type}")
     result = ends[0].value.data_type if ends else kind
 
@@ -178,11 +177,11 @@ def _aggregate(given: Sequence[Argument]) -> Value:
         found, data = _Elements.of(array, rows), start.of(rows)
         data = pa.repeat(data, rows.num_rows) if isinstance(data, pa.Scalar) else data
         starts = found.offsets.slice(0, rows.num_rows)
-        sizes = pc.subtract(found.offsets.slice(1), starts)
+        sizes = pc.subtract_checked(found.offsets.slice(1), starts)
         for at in range(pc.max(sizes).as_py() or 0):
             longer = pc.greater(sizes, at)
             some = pc.indices_nonzero(longer)
-            values = found.values.take(pc.add(starts.take(some), at))
+            values = found.values.take(pc.add_checked(starts.take(some), at))
             data = pc.replace_with_mask(data, longer, step.of(rows, some, data.take(some), values))
         known = pc.invert(found.nulls)
         some = pc.indices_nonzero(known)
@@ -194,7 +193,7 @@ def _aggregate(given: Sequence[Argument]) -> Value:
     return Value(result, of)
 
 
-LAMBDAS: Final[dict[str, Callable[[Sequence[Argument]], Value]]] = {
+LAMBDAS: Final[dict[str, Rule]] = {
     "aggregate": _aggregate,
     "exists": _any(decided=True),
     "filter": _filter,
@@ -202,4 +201,4 @@ LAMBDAS: Final[dict[str, Callable[[Sequence[Argument]], Value]]] = {
     "reduce": _aggregate,
     "transform": _transform,
 }
-"""By name in lower case."""
+"""By name in lower case; each also takes what `element_of` gives."""

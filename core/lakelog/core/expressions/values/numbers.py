@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import struct
 import sys
-from decimal import ROUND_CEILING, Context, Decimal
-from typing import TYPE_CHECKING, Any
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -23,8 +23,6 @@ from lakelog.core.schema import DataType, DecimalType, PrimitiveType
 from lakelog.core.schema.types import DAY_TIME, YEAR_MONTH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lakelog.core.expressions.context import EvalContext
     from lakelog.core.expressions.values.value import Rule, Value
 
@@ -34,40 +32,38 @@ _WIDE = Context(prec=400)
 _ALL_BITS = (1 << 64) - 1
 _MOST_FACTORIAL = 20
 _INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
-_DOUBLE = PrimitiveType("double")
-FLOATS = (PrimitiveType("float"), _DOUBLE)
+_DOUBLE, _BOOLEAN = PrimitiveType("double"), PrimitiveType("boolean")
+_FLOATS = (PrimitiveType("float"), _DOUBLE)
 
 
-def rounded(mode: str) -> Rule:
+def _rounded(mode: str) -> Rule:
     """`round` or `bround`, by how a half is rounded.
 
     Args:
         mode: of `decimal`.
     """
 
-    def apply(values: Sequence[Value], _: EvalContext) -> Value:
-        value, scale = values[0], plain(values[1], int) if len(values) > 1 else 0
-        return _at_scale(value, scale, mode)
+    def apply(_: EvalContext, value: Value, scale: Value | None = None) -> Value:
+        return _at_scale(value, plain(scale, int, 0), mode)
 
     return apply
 
 
-def stepped(mode: str) -> Rule:
+def _stepped(mode: str) -> Rule:
     """`ceil` or `floor`.
 
     Args:
         mode: of `decimal`.
     """
 
-    def apply(values: Sequence[Value], context: EvalContext) -> Value:
-        (value,) = values
+    def apply(context: EvalContext, value: Value) -> Value:
         if isinstance(value.data_type, DecimalType):
             kind = value.data_type
             if kind.scale == 0:
                 return value
             kind = rounded_type(kind, 0)
             return exactly(lambda number: number.to_integral_value(mode), kind, value)
-        if value.data_type in FLOATS:
+        if value.data_type in _FLOATS:
             function = pc.ceil if mode == ROUND_CEILING else pc.floor
             number = cast_value(value, _DOUBLE, context)
             whole = computed(_DOUBLE, lambda data: _within_longs(function(data)), number)
@@ -114,18 +110,18 @@ def _integral(kind: DataType, name: str) -> None:
         raise NotInCoreError(f"{name} of {kind}")
 
 
-def extreme(op: str) -> Rule:
+def _extreme(op: str) -> Rule:
     """`greatest` or `least`: nulls are passed over, and NaN is above all.
 
     Args:
         op: by which one value is better than another.
     """
 
-    def apply(values: Sequence[Value], context: EvalContext) -> Value:
-        values, kind = conjoined(values, context)
-        if not has_order(kind) or len(values) < 2:
+    def apply(context: EvalContext, *values: Value) -> Value:
+        found, kind = conjoined(values, context)
+        if not has_order(kind) or len(found) < 2:
             raise NotInCoreError(f"the greatest or least of {kind}")
-        nans = kind in FLOATS
+        nans = kind in _FLOATS
 
         def best_of(best: Any, *others: Any) -> Any:
             for each in others:
@@ -133,14 +129,13 @@ def extreme(op: str) -> Rule:
                 best = pc.if_else(pc.fill_null(better, False), each, pc.coalesce(best, each))
             return best
 
-        return computed(kind, best_of, *values, nullable=all(each.nullable for each in values))
+        return computed(kind, best_of, *found, nullable=all(each.nullable for each in found))
 
     return apply
 
 
-def sign(values: Sequence[Value], context: EvalContext) -> Value:
+def _sign(context: EvalContext, value: Value) -> Value:
     """`sign` and `signum`: -1.0, 0.0 or 1.0."""
-    (value,) = values
     return by_rows(
         lambda x: x if math.isnan(x) or not x else math.copysign(1.0, x),
         _DOUBLE,
@@ -159,16 +154,16 @@ def remainder(left: Any, right: Any) -> Any:
     return pc.subtract(left, pc.multiply(pc.divide_checked(left, right), right))
 
 
-def modulo(values: Sequence[Value], context: EvalContext) -> Value:
+def _modulo(context: EvalContext, dividend: Value, divisor: Value) -> Value:
     """`mod`, of integers alone."""
-    (left, right), kind = conjoined(values, context)
+    (left, right), kind = conjoined([dividend, divisor], context)
     _integral(kind, "mod")
     return computed(kind, remainder, left, right)
 
 
-def positive_modulo(values: Sequence[Value], context: EvalContext) -> Value:
+def _positive_modulo(context: EvalContext, dividend: Value, divisor: Value) -> Value:
     """`pmod`, of integers alone: never negative for a positive divisor."""
-    (left, right), kind = conjoined(values, context)
+    (left, right), kind = conjoined([dividend, divisor], context)
     _integral(kind, "pmod")
     arrow = to_arrow_type(kind)
     # Java adds as ints what is narrower, and lets longer ones overflow.
@@ -182,35 +177,31 @@ def positive_modulo(values: Sequence[Value], context: EvalContext) -> Value:
     return computed(kind, positive, *(cast_value(each, added, context) for each in (left, right)))
 
 
-def absolute(values: Sequence[Value], _: EvalContext) -> Value:
+def _absolute(_: EvalContext, value: Value) -> Value:
     """`abs`."""
-    (value,) = values
-    if value.data_type not in FLOATS and not isinstance(value.data_type, DecimalType):
+    if value.data_type not in _FLOATS and not isinstance(value.data_type, DecimalType):
         _integral(value.data_type, "abs")
     return computed(value.data_type, pc.abs_checked, value)
 
 
-def negative(values: Sequence[Value], _: EvalContext) -> Value:
+def _negative(_: EvalContext, value: Value) -> Value:
     """`-x`."""
-    (value,) = values
     kind = value.data_type
     if kind == PrimitiveType("void"):
         return value
-    if kind not in (*FLOATS, DAY_TIME, YEAR_MONTH) and not isinstance(kind, DecimalType):
+    if kind not in (*_FLOATS, DAY_TIME, YEAR_MONTH) and not isinstance(kind, DecimalType):
         _integral(kind, "negative")
     return computed(value.data_type, pc.negate_checked, value)
 
 
-def binary_digits(values: Sequence[Value], _: EvalContext) -> Value:
+def _binary_digits(_: EvalContext, value: Value) -> Value:
     """`bin`: the bits of a long, of a negative one all 64."""
-    (value,) = values
     _integral(value.data_type, "bin")
     return by_rows(lambda number: f"{number & _ALL_BITS:b}", PrimitiveType("string"), value)
 
 
-def factorial(values: Sequence[Value], context: EvalContext) -> Value:
+def _factorial(context: EvalContext, value: Value) -> Value:
     """`factorial`: also null where a long can't hold it."""
-    (value,) = values
     _integral(value.data_type, "factorial")
     return by_rows(
         lambda number: math.factorial(number) if 0 <= number <= _MOST_FACTORIAL else None,
@@ -220,19 +211,17 @@ def factorial(values: Sequence[Value], context: EvalContext) -> Value:
     )
 
 
-def square_root(values: Sequence[Value], context: EvalContext) -> Value:
+def _square_root(context: EvalContext, value: Value) -> Value:
     """`sqrt`: of a negative number it is NaN."""
-    (value,) = values
     return computed(_DOUBLE, pc.sqrt, cast_value(value, _DOUBLE, context))
 
 
-def cube_root(values: Sequence[Value], context: EvalContext) -> Value:
+def _cube_root(context: EvalContext, value: Value) -> Value:
     """`cbrt`, to the last bit that of Java's `StrictMath`."""
-    (value,) = values
-    return by_rows(_cube_root, _DOUBLE, cast_value(value, _DOUBLE, context))
+    return by_rows(_root, _DOUBLE, cast_value(value, _DOUBLE, context))
 
 
-def _cube_root(x: float) -> float:
+def _root(x: float) -> float:
     """As FdLibm has it: C's own is another neighbour of the true root for some numbers."""
     if not x or not math.isfinite(x):
         return x
@@ -258,3 +247,32 @@ def _halves(x: float) -> tuple[int, int]:
 
 def _joined(high: int, low: int) -> float:
     return float(struct.unpack(">d", struct.pack(">II", high, low))[0])
+
+
+def _is_nan(context: EvalContext, value: Value) -> Value:
+    """Null is not NaN, as in Spark."""
+    number = value if value.data_type in _FLOATS else cast_value(value, _DOUBLE, context)
+    return computed(
+        _BOOLEAN, lambda data: pc.fill_null(pc.is_nan(data), False), number, nullable=False
+    )
+
+
+NUMBERS: Final[dict[str, Rule]] = {
+    "abs": _absolute,
+    "bin": _binary_digits,
+    "bround": _rounded(ROUND_HALF_EVEN),
+    "cbrt": _cube_root,
+    **dict.fromkeys(("ceil", "ceiling"), _stepped(ROUND_CEILING)),
+    "factorial": _factorial,
+    "floor": _stepped(ROUND_FLOOR),
+    "greatest": _extreme(">"),
+    "isnan": _is_nan,
+    "least": _extreme("<"),
+    "mod": _modulo,
+    "negative": _negative,
+    "pmod": _positive_modulo,
+    "round": _rounded(ROUND_HALF_UP),
+    **dict.fromkeys(("sign", "signum"), _sign),
+    "sqrt": _square_root,
+}
+"""By name in lower case."""

@@ -18,10 +18,10 @@ from lakelog.core.expressions.values.casts import cast_value
 from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from lakelog.core.expressions.context import EvalContext
-    from lakelog.core.expressions.values.value import Value
+    from lakelog.core.expressions.values.value import Rule, Value
 
 _STRING, _BINARY = PrimitiveType("string"), PrimitiveType("binary")
 _INTEGER, _LONG = PrimitiveType("integer"), PrimitiveType("long")
@@ -42,11 +42,15 @@ _LINE_ENDS: Final = re.compile("[\n\r\x85\u2028\u2029]")
 
 def _of_texts(
     function: Callable[..., Any], result: PrimitiveType, *rest: PrimitiveType, optional: int = 0
-) -> Any:
+) -> Rule:
     """A function of a text and of further arguments of some types."""
-    kinds = (_STRING, *rest)
+    return _of(function, result, _STRING, *rest, optional=optional)
 
-    def apply(values: Sequence[Value], context: EvalContext) -> Value:
+
+def _of(
+    function: Callable[..., Any], result: PrimitiveType, *kinds: PrimitiveType, optional: int = 0
+) -> Rule:
+    def apply(context: EvalContext, *values: Value) -> Value:
         if not len(kinds) - optional <= len(values) <= len(kinds):
             raise ValueError("another number of arguments")
         taken = [_taken(v, kind, context) for v, kind in zip(values, kinds, strict=False)]
@@ -104,7 +108,7 @@ def _translate(text: str, old: str, new: str) -> str:
     return text.translate(table)
 
 
-def _concat_ws(values: Sequence[Value], context: EvalContext) -> Value:
+def _concat_ws(context: EvalContext, *values: Value) -> Value:
     """Nulls are left out; a separator that is null makes all of it null."""
 
     def joined(separator: str | None, *parts: str | None) -> str | None:
@@ -132,9 +136,8 @@ def _searched(pattern: re.Pattern[str], text: str) -> str:
     return text
 
 
-def matches(values: Sequence[Value], context: EvalContext) -> Value:
+def matches(context: EvalContext, text: Value, pattern: Value) -> Value:
     """`rlike`: whether a regular expression is found in a text."""
-    text, pattern = values
     if pattern.constant and not pattern.of(None).is_valid:
         return by_rows(lambda *_: None, _BOOLEAN, cast_value(text, _STRING, context), pattern)
     wanted = _pattern(pattern)
@@ -145,9 +148,10 @@ def matches(values: Sequence[Value], context: EvalContext) -> Value:
     )
 
 
-def _extracted(values: Sequence[Value], context: EvalContext) -> Value:
-    text, wanted = values[0], _pattern(values[1])
-    group = plain(values[2], int) if len(values) > 2 else 1
+def _extracted(
+    context: EvalContext, text: Value, pattern: Value, number: Value | None = None
+) -> Value:
+    wanted, group = _pattern(pattern), plain(number, int, 1)
     if not 0 <= group <= wanted.groups:
         raise NotInCoreError(f"the group {group} of {wanted.pattern!r}")
 
@@ -158,8 +162,7 @@ def _extracted(values: Sequence[Value], context: EvalContext) -> Value:
     return by_rows(first, _STRING, cast_value(text, _STRING, context))
 
 
-def _replaced(values: Sequence[Value], context: EvalContext) -> Value:
-    text, pattern, new = values
+def _replaced(context: EvalContext, text: Value, pattern: Value, new: Value) -> Value:
     wanted, by = _pattern(pattern), plain(new, str)
     if "$" in by or "\\" in by or wanted.search("") is not None:
         raise NotInCoreError("a replacement with groups, or of nothing")
@@ -170,27 +173,19 @@ def _replaced(values: Sequence[Value], context: EvalContext) -> Value:
     )
 
 
-def _hashed(name: str) -> Any:
-    def apply(values: Sequence[Value], context: EvalContext) -> Value:
-        (value,) = values
-        data = _taken(value, _BINARY, context)
-        return by_rows(lambda each: hashlib.new(name, each).hexdigest(), _STRING, data)
-
-    return apply
+def _hashed(name: str) -> Rule:
+    return _of(lambda each: hashlib.new(name, each).hexdigest(), _STRING, _BINARY)
 
 
-def _sha2(values: Sequence[Value], context: EvalContext) -> Value:
-    value, bits = values[0], plain(values[1], int)
-    name = {0: "sha256", 224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}.get(bits)
-    if name is None:
-        raise NotInCoreError(f"sha2 with {bits} bits")
-    found: Value = _hashed(name)([value], context)
-    return found
+def _sha2(context: EvalContext, value: Value, bits: Value) -> Value:
+    size = plain(bits, int)
+    if size not in (0, 224, 256, 384, 512):
+        raise NotInCoreError(f"sha2 with {size} bits")
+    return _hashed(f"sha{size or 256}")(context, value)
 
 
-def _hexadecimal(values: Sequence[Value], context: EvalContext) -> Value:
+def _hexadecimal(context: EvalContext, value: Value) -> Value:
     """Of a number's 64 bits without the zeros in front, or of bytes."""
-    (value,) = values
     if value.data_type in (*_COUNTS, _LONG):
         number = cast_value(value, _LONG, context)
         return by_rows(lambda n: f"{n & _ALL_BITS:X}", _STRING, number)
@@ -198,24 +193,8 @@ def _hexadecimal(values: Sequence[Value], context: EvalContext) -> Value:
     return by_rows(lambda each: each.hex().upper(), _STRING, data)
 
 
-def _checksum(values: Sequence[Value], context: EvalContext) -> Value:
-    (value,) = values
-    return by_rows(zlib.crc32, _LONG, _taken(value, _BINARY, context))
-
-
-def _bytes_of(values: Sequence[Value], context: EvalContext) -> Value:
-    (value,) = values
-    return by_rows(len, _INTEGER, _taken(value, _BINARY, context))
-
-
-def _bits_of(values: Sequence[Value], context: EvalContext) -> Value:
-    (value,) = values
-    return by_rows(lambda data: 8 * len(data), _INTEGER, _taken(value, _BINARY, context))
-
-
-def _char(values: Sequence[Value], context: EvalContext) -> Value:
+def _char(context: EvalContext, value: Value) -> Value:
     """Of the last byte of a number; Spark knows no character beyond Latin-1 here."""
-    (value,) = values
     if value.data_type not in (*_COUNTS, _LONG):
         raise NotInCoreError(f"chr of {value.data_type}")
     number = cast_value(value, _LONG, context)
@@ -228,11 +207,6 @@ def _place_in(text: str, listed: str) -> int:
     return items.index(text) + 1 if text in items else 0
 
 
-def _spaces(values: Sequence[Value], context: EvalContext) -> Value:
-    (value,) = values
-    return by_rows(lambda count: " " * max(count, 0), _STRING, _taken(value, _INTEGER, context))
-
-
 def _up_to(text: str, separator: str, count: int) -> str:
     if len(separator) > 1:
         raise NotInCoreError("substring_index by more than one character")
@@ -242,14 +216,13 @@ def _up_to(text: str, separator: str, count: int) -> str:
     return separator.join(parts[:count] if count > 0 else parts[count:])
 
 
-TEXTS: Final[dict[str, Any]] = {
+TEXTS: Final[dict[str, Rule]] = {
     "ascii": _of_texts(lambda text: ord(text[0]) if text else 0, _INTEGER),
-    "bit_length": _bits_of,
-    "char": _char,
-    "chr": _char,
+    "bit_length": _of(lambda data: 8 * len(data), _INTEGER, _BINARY),
+    **dict.fromkeys(("char", "chr"), _char),
     "concat_ws": _concat_ws,
     "contains": _of_texts(lambda text, part: part in text, _BOOLEAN, _STRING),
-    "crc32": _checksum,
+    "crc32": _of(zlib.crc32, _LONG, _BINARY),
     "endswith": _of_texts(str.endswith, _BOOLEAN, _STRING),
     "find_in_set": _of_texts(_place_in, _INTEGER, _STRING),
     "hex": _hexadecimal,
@@ -258,19 +231,16 @@ TEXTS: Final[dict[str, Any]] = {
     "locate": _of_texts(_locate, _INTEGER, _STRING, _INTEGER, optional=1),
     "lpad": _of_texts(_padded("left"), _STRING, _INTEGER, _STRING, optional=1),
     "md5": _hashed("md5"),
-    "octet_length": _bytes_of,
-    "regexp": matches,
+    "octet_length": _of(len, _INTEGER, _BINARY),
+    **dict.fromkeys(("regexp", "regexp_like", "rlike"), matches),
     "regexp_extract": _extracted,
-    "regexp_like": matches,
     "regexp_replace": _replaced,
     "repeat": _of_texts(lambda text, times: text * max(times, 0), _STRING, _INTEGER),
     "reverse": _of_texts(lambda text: text[::-1], _STRING),
-    "rlike": matches,
     "rpad": _of_texts(_padded("right"), _STRING, _INTEGER, _STRING, optional=1),
-    "sha": _hashed("sha1"),
-    "sha1": _hashed("sha1"),
+    **dict.fromkeys(("sha", "sha1"), _hashed("sha1")),
     "sha2": _sha2,
-    "space": _spaces,
+    "space": _of(lambda count: " " * max(count, 0), _STRING, _INTEGER),
     "split_part": _of_texts(_split_part, _STRING, _STRING, _INTEGER),
     "startswith": _of_texts(str.startswith, _BOOLEAN, _STRING),
     "substring_index": _of_texts(_up_to, _STRING, _STRING, _INTEGER),

@@ -18,7 +18,7 @@ from lakelog.core.expressions.values.value import computed
 from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from lakelog.core.expressions.context import EvalContext
     from lakelog.core.expressions.values.value import Rule, Value
@@ -63,9 +63,9 @@ def _unknown(letters: str, pattern: str) -> NotInCoreError:
     return NotInCoreError(f"{letters!r} in the date pattern {pattern!r}")
 
 
-def _date_format(values: Sequence[Value], context: EvalContext) -> Value:
+def _date_format(context: EvalContext, value: Value, form: Value) -> Value:
     """`date_format(value, pattern)`, for patterns of digits and fixed text."""
-    value, pattern = values[0], plain(values[1], str)
+    pattern = plain(form, str)
     pieces = [
         _field_text(letters, pattern) if letters else text for letters, text in _pieces(pattern)
     ]
@@ -171,11 +171,9 @@ def _read(target: str) -> Rule:
     """`to_date` or `to_timestamp`: a CAST where no pattern is given."""
     kind = PrimitiveType(target)
 
-    def apply(values: Sequence[Value], context: EvalContext) -> Value:
-        value = values[0]
-        if len(values) == 1:
+    def apply(context: EvalContext, value: Value, pattern: Value | None = None) -> Value:
+        if pattern is None:
             return cast_value(value, kind, context)
-        (_, pattern) = values
         if value.data_type != _STRING:
             raise NotInCoreError(f"{value.data_type} by a date pattern")
         micros = by_rows(_reader(plain(pattern, str)), _LONG, value)

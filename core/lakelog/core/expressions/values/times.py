@@ -5,6 +5,7 @@ from __future__ import annotations
 import calendar
 import math
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from lakelog.core.expressions.values.value import computed, known
 from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from lakelog.core.expressions.context import EvalContext
     from lakelog.core.expressions.values.value import Rule, Value
@@ -73,7 +74,7 @@ _DAY_UNITS = dict.fromkeys(("day", "dd"), "day")
 _CLOCK_UNITS = {each: each for each in ("hour", "minute", "second", "millisecond", "microsecond")}
 
 
-def part_of(name: str, value: Value, context: EvalContext) -> Value:
+def _part_of(name: str, context: EvalContext, value: Value) -> Value:
     """`year(…)` and the like; the session's zone says which day a timestamp is in."""
     return _numbered(name, wall_clock(value, context))
 
@@ -83,17 +84,17 @@ def _numbered(name: str, clock: Value) -> Value:
     return computed(_INTEGER, lambda data: pc.cast(part(data), pa.int32()), clock)
 
 
-def extracted(field: str, value: Value, context: EvalContext) -> Value:
+def _extracted(context: EvalContext, field: Value, value: Value) -> Value:
     """`EXTRACT(field FROM value)`, which is also `date_part('field', value)`."""
-    name = _SOURCES.get(field.lower())
+    name = _SOURCES.get(plain(field, str).lower())
     if name is None:
-        raise NotInCoreError(f"EXTRACT({field} FROM …)")
-    return part_of(name, value, context)
+        raise NotInCoreError(f"EXTRACT({plain(field, str)} FROM …)")
+    return _part_of(name, context, value)
 
 
-def trunc(value: Value, unit: str, context: EvalContext) -> Value:
+def _trunc(context: EvalContext, value: Value, unit: Value) -> Value:
     """`trunc(date, unit)`: the first day of the year, quarter, month or week; null of others."""
-    whole = _UNITS.get(unit.lower())
+    whole = _UNITS.get(plain(unit, str).lower())
 
     def first(data: Any) -> Any:
         day = in_reach(data)
@@ -105,9 +106,9 @@ def trunc(value: Value, unit: str, context: EvalContext) -> Value:
     return computed(_DATE, first, day, nullable=True if whole is None else None)
 
 
-def date_trunc(unit: str, value: Value, context: EvalContext) -> Value:
+def _date_trunc(context: EvalContext, size: Value, value: Value) -> Value:
     """`date_trunc(unit, timestamp)`: by the wall clock of the session's zone."""
-    unit = unit.lower()
+    unit = plain(size, str).lower()
     whole = (_UNITS | _DAY_UNITS).get(unit)
 
     def start(moment: Any) -> Any:
@@ -128,14 +129,14 @@ def date_trunc(unit: str, value: Value, context: EvalContext) -> Value:
     return computed(_TIMESTAMP, start, moment, nullable=None if is_known else True)
 
 
-def day_shift(value: Value, days: Value, context: EvalContext, sign: int = 1) -> Value:
+def day_shift(context: EvalContext, value: Value, days: Value, *, sign: int = 1) -> Value:
     """`date_add(value, days)`, or `date_sub` with the sign -1."""
     move = pc.add_checked if sign > 0 else pc.subtract_checked
     count = cast_value(days, _INTEGER, context)
-    return _days(computed(_INTEGER, move, days_of(value, context), count))
+    return _days(computed(_INTEGER, move, _days_of(context, value), count))
 
 
-def days_of(value: Value, context: EvalContext) -> Value:
+def _days_of(context: EvalContext, value: Value) -> Value:
     """The days from 1970 to a date."""
     day = cast_value(value, _DATE, context)
     return computed(_INTEGER, lambda data: pc.cast(data, pa.int32()), day)
@@ -180,9 +181,9 @@ def later(value: Value, count: int, unit: str, context: EvalContext) -> Value:
     """
     if value.data_type == _DATE:
         if unit == "DAY":
-            return day_shift(value, _count_of(count), context)
+            return day_shift(context, value, _count_of(count))
         if unit in _MONTHS:
-            return _months_later([value, _count_of(count * _MONTHS[unit])], context)
+            return _months_later(context, value, _count_of(count * _MONTHS[unit]))
     elif value.data_type == _TIMESTAMP and unit in _MICROS:
         # Spark also moves the clock by the whole days, and the instant by the rest.
         micros = abs(count) * _MICROS[unit]
@@ -220,7 +221,7 @@ def _micros_later(times: Any, micros: int) -> Any:
 
 def _clock_months_later(clock: Value, months: int) -> Value:
     day = cast_value(clock, _DATE, DEFAULTS)
-    moved = _months_later([day, _count_of(months)], DEFAULTS)
+    moved = _months_later(DEFAULTS, day, _count_of(months))
 
     def at(moved: Any, clock: Any) -> Any:
         of_day = pc.subtract(clock, pc.floor_temporal(in_reach(clock), unit="day"))
@@ -242,7 +243,7 @@ def _day_number(year: int, month: int, day: int) -> int:
         raise NotInCoreError("a day beyond the years 1 to 9999") from None
 
 
-def _months_later(values: Sequence[Value], context: EvalContext) -> Value:
+def _months_later(context: EvalContext, value: Value, added: Value) -> Value:
     """`add_months`: the same day, or the last one of a month that lacks it."""
 
     def moved(year: int, month: int, day: int, months: int) -> int:
@@ -251,12 +252,11 @@ def _months_later(values: Sequence[Value], context: EvalContext) -> Value:
             raise NotInCoreError("a day beyond the years 1 to 9999")
         return _day_number(there, month + 1, min(day, calendar.monthrange(there, month + 1)[1]))
 
-    count = cast_value(values[1], _INTEGER, context)
-    return _days(by_rows(moved, _INTEGER, *_day_parts(values[0], context), count))
+    count = cast_value(added, _INTEGER, context)
+    return _days(by_rows(moved, _INTEGER, *_day_parts(value, context), count))
 
 
-def _last_day(values: Sequence[Value], context: EvalContext) -> Value:
-    (value,) = values
+def _last_day(context: EvalContext, value: Value) -> Value:
 
     def last(year: int, month: int, _: int) -> int:
         _day_number(year, month, 1)
@@ -265,14 +265,14 @@ def _last_day(values: Sequence[Value], context: EvalContext) -> Value:
     return _days(by_rows(last, _INTEGER, *_day_parts(value, context)))
 
 
-def _next_day(values: Sequence[Value], context: EvalContext) -> Value:
-    value, name = values[0], plain(values[1], str).strip().upper()
+def _next_day(context: EvalContext, value: Value, day: Value) -> Value:
+    name = plain(day, str).strip().upper()
     wanted = next((n for n, names in enumerate(_WEEK) if name in names), None)
     if wanted is None:
         raise NotInCoreError(f"the day of the week {name!r}")
     # The first of January 1970 was a Thursday.
     return _days(
-        by_rows(lambda day: day + 1 + (wanted - 4 - day) % 7, _INTEGER, days_of(value, context))
+        by_rows(lambda day: day + 1 + (wanted - 4 - day) % 7, _INTEGER, _days_of(context, value))
     )
 
 
@@ -282,7 +282,7 @@ _WEEK = tuple(
 )
 
 
-def _made_day(values: Sequence[Value], context: EvalContext) -> Value:
+def _made_day(context: EvalContext, *parts: Value) -> Value:
     def made(year: int, month: int, day: int) -> int:
         if not (1 <= month <= 12 and 1 <= year <= 9999):
             raise pa.ArrowInvalid(f"there is no day {year}-{month}-{day}")
@@ -290,15 +290,11 @@ def _made_day(values: Sequence[Value], context: EvalContext) -> Value:
             raise pa.ArrowInvalid(f"there is no day {year}-{month}-{day}")
         return _day_number(year, month, day)
 
-    year, month, day = (cast_value(each, _INTEGER, context) for each in values)
+    year, month, day = (cast_value(each, _INTEGER, context) for each in parts)
     return _days(by_rows(made, _INTEGER, year, month, day))
 
 
-def _months_between(values: Sequence[Value], context: EvalContext) -> Value:
-    if len(values) > 2:
-        raise NotInCoreError("months_between without rounding")
-    first, second = values
-
+def _months_between(context: EvalContext, first: Value, second: Value) -> Value:
     def seconds(moment: Any, clock: Any) -> Any:
         passed = pc.subtract(
             moment, instants(pc.floor_temporal(clock, unit="day"), context.session_tz)
@@ -327,14 +323,14 @@ def _month_length(year: int, month: int) -> int:
     return calendar.monthrange(2000 + year % 400, month)[1]
 
 
-def _counted(value: Value, context: EvalContext, unit: int) -> Value:
+def _counted(unit: int, context: EvalContext, value: Value) -> Value:
     """Whole units since 1970, rounded down."""
     moment = cast_value(value, _TIMESTAMP, context)
     micros = computed(_LONG, lambda data: pc.cast(data, pa.int64()), moment)
     return by_rows(lambda count: count // unit, _LONG, micros)
 
 
-def _moment(value: Value, context: EvalContext, unit: int) -> Value:
+def _moment(unit: int, context: EvalContext, value: Value) -> Value:
     if value.data_type not in tuple(map(PrimitiveType, INTEGERS)):
         raise NotInCoreError(f"a time from {value.data_type}")
 
@@ -345,37 +341,35 @@ def _moment(value: Value, context: EvalContext, unit: int) -> Value:
     return computed(_TIMESTAMP, at, cast_value(value, _LONG, context))
 
 
-def _units(function: Callable[[Value, EvalContext, int], Value], unit: int) -> Rule:
-    def apply(values: Sequence[Value], context: EvalContext) -> Value:
-        (value,) = values
-        return function(value, context, unit)
-
-    return apply
-
-
-def _day_count(values: Sequence[Value], context: EvalContext) -> Value:
-    (value,) = values
-    return days_of(value, context)
-
-
-def _day_at(values: Sequence[Value], context: EvalContext) -> Value:
-    (value,) = values
+def _day_at(context: EvalContext, value: Value) -> Value:
     return _days(cast_value(value, _INTEGER, context))
 
 
+def _date_diff(context: EvalContext, end: Value, start: Value) -> Value:
+    days = (_days_of(context, each) for each in (end, start))
+    return computed(_INTEGER, pc.subtract_checked, *days)
+
+
 TIMES: dict[str, Rule] = {
+    **{name: partial(_part_of, name) for name in PARTS},
     "add_months": _months_later,
+    **dict.fromkeys(("date_add", "dateadd"), day_shift),
+    **dict.fromkeys(("date_diff", "datediff"), _date_diff),
     "date_from_unix_date": _day_at,
+    **dict.fromkeys(("date_part", "datepart"), _extracted),
+    "date_sub": partial(day_shift, sign=-1),
+    "date_trunc": _date_trunc,
     "last_day": _last_day,
     "make_date": _made_day,
     "months_between": _months_between,
     "next_day": _next_day,
-    "timestamp_micros": _units(_moment, 1),
-    "timestamp_millis": _units(_moment, 1000),
-    "timestamp_seconds": _units(_moment, 1_000_000),
-    "unix_date": _day_count,
-    "unix_micros": _units(_counted, 1),
-    "unix_millis": _units(_counted, 1000),
-    "unix_seconds": _units(_counted, 1_000_000),
+    "timestamp_micros": partial(_moment, 1),
+    "timestamp_millis": partial(_moment, 1000),
+    "timestamp_seconds": partial(_moment, 1_000_000),
+    "trunc": _trunc,
+    "unix_date": _days_of,
+    "unix_micros": partial(_counted, 1),
+    "unix_millis": partial(_counted, 1000),
+    "unix_seconds": partial(_counted, 1_000_000),
 }
 """By name in lower case."""

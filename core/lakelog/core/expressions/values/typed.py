@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 from datetime import UTC, datetime
 from functools import partial
 from operator import itemgetter
@@ -53,10 +54,10 @@ from lakelog.core.expressions.values.casts import cast_value, conjoined, try_cas
 from lakelog.core.expressions.values.char_texts import filled_up
 from lakelog.core.expressions.values.decimals import arithmetic
 from lakelog.core.expressions.values.functions import FUNCTIONS
-from lakelog.core.expressions.values.lambdas import LAMBDAS, Argument, Body
+from lakelog.core.expressions.values.lambdas import LAMBDAS, Argument, Body, element_of
 from lakelog.core.expressions.values.numbers import remainder
 from lakelog.core.expressions.values.times import day_shift, later
-from lakelog.core.expressions.values.value import Value, computed, known, made_of
+from lakelog.core.expressions.values.value import Rule, Value, computed, known, made_of
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType, StructField, StructType
 from lakelog.core.schema.char_varchar import limit_of
 from lakelog.core.schema.column_paths import find_column, unknown_column
@@ -72,6 +73,7 @@ _STRING, _TIMESTAMP = PrimitiveType("string"), PrimitiveType("timestamp")
 _FLOAT, _DOUBLE = PrimitiveType("float"), PrimitiveType("double")
 _ADDED: Final = {"+": "add", "-": "subtract", "*": "multiply"}
 _NULL = pa.nulls(1, pa.bool_())[0]
+_signature = functools.cache(inspect.signature)
 LAZY: Final = ("coalesce", "ifnull", "nullif", "nvl", "nvl2")
 """Functions of which Spark evaluates an argument only for the rows that need it."""
 NOW: Final = ("current_timestamp", "now")
@@ -126,7 +128,7 @@ class _Typer:
         return known(scalar_of(node.value, to_arrow_type(node.data_type)), node.data_type)
 
     def _negative(self, node: Negative) -> Value:
-        return FUNCTIONS["negative"]([self.value(node.part)], self._context)
+        return FUNCTIONS["negative"](self._context, self.value(node.part))
 
     def _name(self, node: Name) -> Value:
         found = find_column(node.path, self._schema)
@@ -188,10 +190,12 @@ class _Typer:
             return self._first(node)
         with _in_core(node):
             if node.name in LAMBDAS:
-                found = LAMBDAS[node.name]([self._argument(each) for each in node.arguments])
+                first, *rest = node.arguments
+                array, given = self.value(first), map(self._argument, rest)
+                found = _called(LAMBDAS[node.name], array, element_of(array), *given)
             elif node.name in FUNCTIONS:
                 arguments = [_bare(self.value(each)) for each in node.arguments]
-                found = FUNCTIONS[node.name](arguments, self._context)
+                found = _called(FUNCTIONS[node.name], self._context, *arguments)
             else:
                 raise NotInCoreError(f"the function {node.name}")
         return found if found.constant else found._replace(of=_guarded(node, found.of))
@@ -234,7 +238,7 @@ class _Typer:
         if left.data_type == _DATE and op in "+-":
             if right.data_type not in tuple(map(PrimitiveType, INTEGERS[:3])):
                 raise NotInCoreError(f"a date and {right.data_type} in one sum")
-            return day_shift(left, right, self._context, 1 if op == "+" else -1)
+            return day_shift(self._context, left, right, sign=1 if op == "+" else -1)
         kinds = (left.data_type, right.data_type)
         if op != "DIV" and any(isinstance(each, DecimalType) for each in kinds):
             decimals = self._decimals([(first, left), (part, right)])
@@ -314,7 +318,7 @@ class _Typer:
             raise NotInCoreError(to_sql(node))
         if node.ignores_case:
             # Of both in lower case, which is how Spark defines it.
-            text, wanted = FUNCTIONS["lower"]([text], self._context), wanted.lower()
+            text, wanted = FUNCTIONS["lower"](self._context, text), wanted.lower()
         return computed(_BOOLEAN, lambda data: pc.match_like(data, wanted), text)
 
     def _and(self, node: And) -> Value:
@@ -446,6 +450,14 @@ def _in_core(node: Call) -> Iterator[None]:
     except (ValueError, IndexError, OverflowError):
         # A different number of arguments than the function has here, or a time that Python lacks.
         raise NotInCoreError(to_sql(node)) from None
+
+
+def _called(rule: Rule, *given: Any) -> Value:
+    try:
+        _signature(rule).bind(*given)
+    except TypeError:
+        raise ValueError("another number of arguments") from None
+    return rule(*given)
 
 
 def _guarded(node: Call, of: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -9,7 +9,6 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lakelog.core.expressions.context import EvalContext
     from lakelog.core.schema import DataType
 
 _ONE_ROW: Final = pa.record_batch({"": pa.nulls(1)})
@@ -31,8 +30,8 @@ class Value(NamedTuple):
     """Why a constant within it has no value. In `if(a = 0, 0, 1 / 0)` a row may not ask for it."""
 
 
-Rule: TypeAlias = "Callable[[Sequence[Value], EvalContext], Value]"
-"""What a function makes of its arguments: its type, whether it may be null, what computes it."""
+Rule: TypeAlias = "Callable[..., Value]"
+"""What a function gives for a context and its arguments: the type, and what computes it."""
 
 
 def known(scalar: pa.Scalar[Any], kind: DataType) -> Value:
