@@ -241,41 +241,36 @@ def test_executors_come_and_go(
 
 
 @pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("command", ["append", "merge", "optimize", "stream"])
 def test_a_job_whose_driver_died_runs_again(
-    workers: Cluster, conf: dict[str, str], bare: str, uri: str, tmp_path: Path, rows: Any
+    workers: Cluster,
+    conf: dict[str, str],
+    bare: str,
+    uri: str,
+    tmp_path: Path,
+    rows: Any,
+    command: str,
 ) -> None:
-    source, path, sink = f"{uri}/s", f"{uri}/t", f"{uri}/sink"
-    more: dict[str, Any] = {"source": source, "checkpoint": str(tmp_path / "checkpoint")}
-    done = ["create"]
-
-    def dies(name: str, **asked: Any) -> None:
-        folder = tmp_path / name
-        folder.mkdir()
-        stop = Stop(folder, KILLED.get(name, "write_task"))
-        with run_driver(conf, bare) as driver:
-            if name == "append":
-                driver.do("create", path)
-                driver.do("create", source)
-                driver.do("append", source)
-            driver.begin(name, stop=stop, **asked)
-            driver.stopped(stop)
-            driver.kill()
-            stop.go()
-
-    for command in ("append", "merge", "optimize"):
-        dies(command, path=path)
-        assert rows(path) == after(*done)
-        with run_driver(conf, bare) as driver:
-            driver.do(command, path)
-            assert driver.do("count", path) == _summary(after(*done, command))
-            if command == "append":  # which has a number, so a second run adds nothing
-                driver.do(command, path)
-        done.append(command)
-        assert rows(path) == after(*done)
-    dies("stream", path=sink, **more)
+    path, more = f"{uri}/t", dict[str, Any]()
+    if command == "stream":
+        more = {"source": f"{uri}/s", "checkpoint": str(tmp_path / "checkpoint")}
+    done = after("create", "append" if more else command)
+    stop = Stop(tmp_path, KILLED.get(command, "write_task"))
     with run_driver(conf, bare) as driver:
-        driver.do("stream", sink, **more)
-    assert rows(sink) == after("create", "append")
+        for each in ("create", "append") if more else ("create",):
+            driver.do(each, more.get("source", path))
+        driver.begin(command, path, stop, **more)
+        driver.stopped(stop)
+        driver.kill()
+    stop.go()
+    if command != "stream":
+        assert rows(path) == after("create")
+    with run_driver(conf, bare) as driver:
+        driver.do(command, path, **more)
+        if command == "append":  # which has a number, so a second run adds nothing
+            driver.do(command, path)
+        assert driver.do("count", path) == _summary(done)
+    assert rows(path) == done
 
 
 def test_workers_without_pyarrow(
