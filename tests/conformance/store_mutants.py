@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores.object_store.client import ObjectEntry
 
-__all__ = ["AZURE", "AZURE_LEASE", "DYNAMODB", "GCS", "HDFS", "LOCAL", "NETWORK", "RECOVERY", "S3"]
-
 _azure_listed = AzureClient._listed
 _gcs_send = GCSClient._send
 _gcs_upload = GCSClient._upload

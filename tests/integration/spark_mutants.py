@@ -76,8 +76,6 @@ if TYPE_CHECKING:
 
     from lakelog.spark.writing.overwrite import Replaced
 
-__all__ = ["MUTANTS", "SparkMutant"]
-
 _evaluated = MergeSource.evaluated
 _first_ids = MergeWrites._first_ids
 _hit_positions = hit_positions

@@ -6,8 +6,6 @@ import os
 import time
 from pathlib import Path
 
-__all__ = ["HOUR", "UNCHECKED", "age", "age_all", "data_files", "put"]
-
 HOUR = 3600.0
 UNCHECKED = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
 """Lets VACUUM take any retention."""

@@ -19,8 +19,6 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CONF_VARIABLE", "row"]
-
 CONF_VARIABLE = "LAKELOG_TEST_CONF"
 
 # deltalake gives up after fifteen lost races unless it is told otherwise.

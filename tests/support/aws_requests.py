@@ -13,8 +13,6 @@ from lakelog.logstores.s3.wire import Wire
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["watching"]
-
 
 @contextlib.contextmanager
 def watching(*clients: Any, before: Callable[[int], None] | None = None) -> Iterator[list[str]]:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import pytest
     from pyspark.sql import SparkSession
 
-__all__ = ["BACKENDS", "Backend", "backend_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Backend:

@@ -9,8 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["EDGES"]
-
 _MOMENTS = [
     dt.datetime(1, 1, 1, tzinfo=dt.UTC),
     dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, dt.UTC),

@@ -33,16 +33,6 @@ if TYPE_CHECKING:
 
     import pyarrow.fs
 
-__all__ = [
-    "BEHIND",
-    "ENDPOINT",
-    "RefusalError",
-    "ServedAzureStore",
-    "ServedS3Store",
-    "ServedStore",
-    "connected",
-]
-
 ENDPOINT = "tests.bridge.endpoint"
 """The key that names the endpoint file of whoever is spoken to."""
 BEHIND = "lakelog.bridge.endpoint"

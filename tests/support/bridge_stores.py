@@ -9,8 +9,6 @@ from lakelog.logstores import LocalLogStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["CLASS", "HookedStore", "hooks"]
-
 hooks: dict[str, Callable[[str], None]] = {}
 """What the next write does `before` it begins and `after` it has landed, with its path; once."""
 

@@ -14,18 +14,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Action, CommitInfo
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-__all__ = [
-    "APPEND",
-    "DELETE",
-    "append",
-    "commit_of",
-    "info_of",
-    "kinds_of",
-    "new_uri",
-    "started",
-    "write_commit",
-]
-
 APPEND = Operation.write("Append")
 DELETE = Operation(name="DELETE")
 _names = itertools.count()

@@ -12,8 +12,6 @@ from support.delta_spark import cache_folder, exclusively
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["PORT", "connect_port"]
-
 PORT = 15002
 _PATIENCE = 60.0
 

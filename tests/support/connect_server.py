@@ -13,8 +13,6 @@ from support.spark_python import WORKERS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["run_connect_server"]
-
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 

@@ -18,8 +18,6 @@ from typing import Any
 
 from support.silent_probe import let_probes_travel
 
-__all__ = ["ROOTS"]
-
 ROOTS = ("logstores", "core", "spark", "cli", "contrib")
 _HOME = Path(__file__).parents[2]
 

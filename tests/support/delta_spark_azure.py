@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from support.servers.azurite import AzureEndpoint
 
-__all__ = ["abfs_conf", "abfs_jars", "abfs_root"]
-
 JARS = (
     f"org.apache.hadoop:hadoop-azure:{HADOOP}",
     "org.wildfly.openssl:wildfly-openssl:2.1.4.Final",

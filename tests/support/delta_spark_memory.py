@@ -14,8 +14,6 @@ from support.delta_spark import cache_folder
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Memories", "Memory"]
-
 FOLDER: Final = Path(__file__).with_name("remembered")
 _INDEX: Final = "memories.json"
 

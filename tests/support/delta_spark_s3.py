@@ -27,8 +27,6 @@ from support.tools import tool
 if TYPE_CHECKING:
     from support.delta_spark import DeltaSpark
 
-__all__ = ["LockTablePeer", "compiled", "installed_with_s3", "s3a_jars"]
-
 HADOOP = "3.5.0"
 """What PySpark 4.2.0 comes with."""
 SDK = "2.35.4"

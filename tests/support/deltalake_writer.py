@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["DeltalakeWriter", "PeerCrashedError", "PeerRefusedError"]
-
 
 class PeerCrashedError(Exception):
     """The writer's process is gone; what it left of the table is nobody's."""

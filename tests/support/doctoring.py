@@ -13,8 +13,6 @@ from lakelog.cli.app import app
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Diagnosis", "doctor", "doctor_text"]
-
 
 @dataclass(frozen=True)
 class Diagnosis:

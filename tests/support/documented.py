@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["EXAMPLES", "Lake", "opened"]
-
 
 class Lake:
     """A session that reads Delta's documentation, and a folder."""

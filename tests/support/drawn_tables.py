@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["DrawnTable", "drawn", "drawn_tables", "exact_rows"]
-
 _NAMES = st.sampled_from(
     ["a", "B", "two-words", "日本", "x%20y", "a.b", "ü", "_c", "0", "naïve", "q'uote", "🚀"]
 ) | st.text(st.characters(categories=["Lu", "Ll", "Lo", "Nd"]), min_size=1, max_size=6)

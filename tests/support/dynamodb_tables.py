@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from support.servers.dynamodb import DynamoDBEndpoint
     from support.servers.minio import S3Endpoint
 
-__all__ = ["LockedTable", "commit_name"]
-
 
 def commit_name(version: int) -> str:
     """The file name of a version."""

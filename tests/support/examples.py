@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _T = TypeVar("_T")
-__all__ = ["SEED", "SEED_OF_THE_DAY", "examples", "of_the_day", "seeds"]
 
 SEED = int(os.environ.get("LAKELOG_SEED", "0"))
 _TODAY = datetime.datetime.now(datetime.UTC).date().toordinal()

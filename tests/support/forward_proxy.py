@@ -13,8 +13,6 @@ from lakelog.logstores.conformance.http.http_messages import ConnectionEnd, ask,
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["HOST", "ForwardProxy"]
-
 HOST = "storage.invalid"
 """The name, which by RFC 2606 never leads anywhere."""
 

@@ -13,8 +13,6 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from lakelog.contrib.fsspec_store import FsspecLogStore
 
-__all__ = ["HarmedFileSystem", "KnowingLogStore", "LinkFileSystem", "LyingFileSystem"]
-
 
 class LinkFileSystem(LocalFileSystem):  # type: ignore[misc]  # fsspec ships no types
     """The local disk, whose exclusive create is a link: whole, and refused by the kernel."""

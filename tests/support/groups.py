@@ -16,8 +16,6 @@ from support.needs import wanted
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["group_of"]
-
 # Of several the first one decides; the others are started once more.
 _ORDER = ("hdfs", "azurite", "fake_gcs", "dynamodb", "minio", "bad_s3", "redis", "bridge_jvm")
 

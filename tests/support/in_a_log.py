@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from lakelog.logstores import FileStatus
 
-__all__ = ["InALogStore"]
-
 
 def inside(path: str) -> str:
     """`folder/name` as `folder/_delta_log/name`."""

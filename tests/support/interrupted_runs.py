@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["ERRORS", "Command", "Stage", "complaint", "lines_of", "on_stage"]
-
 
 class AnyError(Exception):
     """What nobody in lakelog knows of."""

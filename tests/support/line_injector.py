@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["Line", "LineInjector"]
-
 
 @dataclass(frozen=True, slots=True)
 class Line:

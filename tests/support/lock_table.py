@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["CrashError", "Hand", "World"]
-
 FOLDER = "s3a://bucket/t/_delta_log/"
 PREFIX = "t/_delta_log/"
 TTL = 86_400

@@ -21,15 +21,6 @@ if TYPE_CHECKING:
 
     import pyarrow.fs
 
-__all__ = [
-    "HalfDeafClient",
-    "IgnoringClient",
-    "MemoryClient",
-    "MemoryClientStore",
-    "RacyClient",
-    "RefusingClient",
-]
-
 
 class MemoryClient(ObjectClient):
     """Keeps every promise.

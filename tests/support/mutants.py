@@ -9,8 +9,6 @@ from unittest import mock
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-__all__ = ["Mutant"]
-
 
 @dataclass(frozen=True)
 class Mutant:

@@ -9,8 +9,6 @@ from lakelog.core import Scan
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["narrowed_scans"]
-
 
 def narrowed_scans(monkeypatch: pytest.MonkeyPatch) -> list[Scan]:
     """A list that gets each scan which another one is narrowed to, from now on."""

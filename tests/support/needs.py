@@ -24,8 +24,6 @@ from support.tools import TOOLS, NotAnnouncedError, announce
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["FIXTURES", "PARAMETERS", "wanted"]
-
 # Fixtures whose name is not their tool's.
 FIXTURES = {"redis_url": "redis"}
 # What a test's parameter says of them: the names of `support.backends`.

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     import pyarrow.fs
 
-__all__ = ["DIALECT", "TinyClient", "TinyLogStore", "object_server"]
-
 PAGE: Final = 1000
 DIALECT: Final = HttpDialect(
     create=r"^PUT /[^? ]*{name} ",

@@ -19,8 +19,6 @@ from urllib.parse import parse_qs, unquote, urlsplit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["OCIServer", "oci_server"]
-
 
 @dataclass(slots=True)
 class OCIServer:

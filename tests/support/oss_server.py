@@ -23,8 +23,6 @@ from xml.sax.saxutils import escape
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["OSSServer", "oss_server"]
-
 
 @dataclass(slots=True)
 class OSSServer:

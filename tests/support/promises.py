@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from types import ModuleType
 
-__all__ = ["Column", "Promises", "parse", "render"]
-
 KIT: Final = "lakelog.logstores.conformance."
 PROPERTY: Final = "lakelog_promise"
 KEPT, UNDECLARED, BROKEN, NOT_RUN = "✓", "not declared", "**broken**", "–"

@@ -19,8 +19,6 @@ from support.delta_spark_peer import DeltaSparkPeer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["QUICK", "RecordedCases", "played_as_recorded", "record_missing"]
-
 QUICK: Final = {
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
     from support.delta_spark import DeltaSpark
 
-__all__ = ["RememberedPeer"]
-
 MODE: Final = os.environ.get("LAKELOG_DELTA_SPARK", "live" if SEED else "remembered")
 LIVE_ONE_IN: Final = 40
 _OF_SESSION: Final = re.compile(r"\s*(?P<verb>SET|RESET)\s+(?P<key>[^\s=]+)", re.IGNORECASE)

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-__all__ = ["RpcProxy"]
-
 _HELLO = 7
 _PATIENCE = 60.0
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-__all__ = ["new_pem"]
-
 
 def new_pem() -> str:
     """An RSA key in PEM, without a password."""

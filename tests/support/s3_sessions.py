@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from support.servers.minio import S3Endpoint
 
-__all__ = ["restricted"]
-
 
 def restricted(endpoint: S3Endpoint, actions: list[str]) -> dict[str, str]:
     """The endpoint's conf with credentials for these actions alone (AssumeRole with a policy)."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from lakelog.logstores.s3.conf import S3Settings
 
-__all__ = ["FS", "KEYS", "SECRET", "parsed", "settings"]
-
 FS = "spark.hadoop.fs.s3a."
 SECRET = "Th1s-Is-A-Secret/That+Nobody=Sees"
 KEYS = {"access.key": "AKIAEXAMPLE", "secret.key": SECRET}

@@ -15,8 +15,6 @@ from support.tools import tool
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["SAIL", "sail_python"]
-
 SAIL = "0.7.2"
 _PACKAGES = (f"pysail=={SAIL}", "pyspark-client==4.1.*", "pandas<3", "pyarrow", "orjson")
 

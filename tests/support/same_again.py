@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import ModuleType
 
-__all__ = ["PLACES", "SameAgain"]
-
 _BEGIN: Final = 1_790_000_000_000
 """The time of day, in milliseconds since 1970, at which every test begins."""
 _STEP: Final = 10

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-__all__ = ["PARTITIONS", "SAMPLES", "Sample", "ids", "numbers", "rows_of"]
-
 
 class Sample(NamedTuple):
     """Rows, and how they are to be partitioned."""

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-__all__ = ["Bucket", "FakeTime", "Fate", "ScriptedClient"]
-
 
 class Fate(enum.Enum):
     """What becomes of a request."""

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Heard", "ScriptedServer", "scripted_server"]
-
 
 @dataclass(frozen=True, slots=True)
 class Heard:

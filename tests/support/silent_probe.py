@@ -6,8 +6,6 @@ import copyreg
 import functools
 from typing import Any
 
-__all__ = ["let_probes_travel"]
-
 
 def let_probes_travel() -> None:
     """From now on a function with probes in it can be pickled."""

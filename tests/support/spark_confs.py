@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["CONF"]
-
 CONF = {
     "spark.driver.memory": "1500m",
     # With room for what is young, Java looks through the rest less often.

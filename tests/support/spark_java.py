@@ -27,8 +27,6 @@ from support.delta_spark import (
 )
 from support.tools import tool
 
-__all__ = ["archived_classes", "submit_options"]
-
 VARIABLE = "SPARK_SUBMIT_OPTS"
 
 # To compile well takes longer than a test's few rows do. With the first compiler alone Java keeps

@@ -5,6 +5,4 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-__all__ = ["WORKERS"]
-
 WORKERS = str(Path(sys.executable).with_name("lakelog-python"))

@@ -14,8 +14,6 @@ from support.delta_spark_peer import DeltaSparkError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["outcome"]
-
 NUMBERS = re.compile(r"size|Ms$|Bytes|^path$|metrics", re.IGNORECASE)
 """Columns that tell sizes and times, which differ, or where a table is."""
 CONDITIONS: dict[type[Exception], str] = {

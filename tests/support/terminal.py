@@ -13,8 +13,6 @@ from lakelog.cli.app import app
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Outcome", "lakelog", "lakelog_json", "runner", "said"]
-
 
 def runner() -> CliRunner:
     """A runner that keeps standard error apart, as that of click 8.1 does only when asked to."""

@@ -9,8 +9,6 @@ from pyspark.errors import PySparkException
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["TOO_SLOW", "TRIES", "to_end"]
-
 TOO_SLOW = "failed to connect back"
 TRIES = 4
 

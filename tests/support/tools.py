@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["TOOLS", "NotAnnouncedError", "announce", "tool"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -6,8 +6,6 @@ import struct
 from decimal import Decimal
 from typing import Any
 
-__all__ = ["decoded"]
-
 _NUMBERS = {3: "<b", 4: "<h", 5: "<i", 6: "<q", 7: "<d", 14: "<f"}
 
 

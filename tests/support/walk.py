@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-__all__ = ["Walk", "walk"]
-
 # Not by the folder's name alone: a clone may be called lakelog, and hold an environment.
 _ROOTS = tuple(
     f"{Path(root).parent}/" for root in (lakelog.core.__file__, lakelog.logstores.__file__)

@@ -9,8 +9,6 @@ from typing import Final
 
 from support.char_columns import script
 
-__all__ = ["CASES", "CharCase"]
-
 _SCRIPT: Final = Path(str(script.__file__)).read_text("utf-8")
 _PLAIN: Final = (
     "CREATE TABLE {t} (id INT, c CHAR(3), v VARCHAR(3), d CHAR(5), s STRING) USING delta"

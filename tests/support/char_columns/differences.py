@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from support.char_columns.cases import CharCase
 
-__all__ = ["DIFFERENCES", "Difference", "expected"]
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from support.delta_spark_peer import DeltaSparkPeer
 
-__all__ = ["RecordedChars", "jobs", "played"]
-
 
 class RecordedChars(RecordedCases["CharCase", Any]):
     """Of each case the rows that its last statement gave, or the condition of its error."""

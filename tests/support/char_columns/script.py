@@ -11,8 +11,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-__all__ = ["played"]
-
 _CONDITION = re.compile(r"\[([A-Z][A-Z_]+)")
 
 

@@ -14,8 +14,6 @@ from support.differential.protocol_cases import PROTOCOL_CASES
 from support.differential.rebased_cases import REBASED_CASES
 from support.differential.vector_cases import VECTOR_CASES
 
-__all__ = ["SCENARIOS"]
-
 HAND_PICKED = [
     *DELTA_SUITES,
     *DELTA_OLDER_SUITE,

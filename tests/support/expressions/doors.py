@@ -27,16 +27,6 @@ from support.expressions.texts import SCHEMA, rows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "as_check",
-    "as_condition",
-    "as_filter",
-    "as_generated",
-    "as_set_value",
-    "as_value",
-    "outcome",
-]
-
 ZONE = "America/Los_Angeles"
 NOW_MS = 1_709_500_000_000
 _CONTEXT = EvalContext(ZONE, NOW_MS)

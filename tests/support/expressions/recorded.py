@@ -15,8 +15,6 @@ from typing import Any, Final
 from support.expressions.doors import as_condition, as_filter, as_value, outcome
 from support.expressions.texts import CONDITIONS, VALUES
 
-__all__ = ["DOORS", "read"]
-
 FILE: Final = Path(__file__).with_name("recorded.jsonl")
 DOORS: Final = {"filter": as_filter, "merge": as_condition, "value": as_value}
 

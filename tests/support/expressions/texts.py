@@ -12,8 +12,6 @@ import pyarrow as pa
 from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.schema import DecimalType, PrimitiveType, StructField, StructType
 
-__all__ = ["CONDITIONS", "SCHEMA", "VALUES", "rows"]
-
 SCHEMA: Final = StructType(
     (
         *(

@@ -16,8 +16,6 @@ from lakelog.core.transaction.recorded_reads import Reads
 from lakelog.core.transaction.transaction_changes import Changes
 from lakelog.logstores import LogStore
 
-__all__ = ["EXCUSED", "EXCUSED_OF_SPARK", "public_operations", "public_operations_of_spark"]
-
 
 def public_operations() -> set[str]:
     """All that users call: `write_arrow`, `DeltaLog.history`, `cli.files`, `LogStore.read`."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from support.growth.operations import Measured
     from support.growth.worlds import Axis, Worlds
 
-__all__ = ["Costs", "costs", "cpu_seconds", "lines_run"]
-
 LINEARITHMIC = 2.15
 """What the second doubling adds to the cost of n·log n, where n is some thousands, as a multiple of
 what the first one added. It is 2 for a linear cost and 4 for a quadratic one."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import AddFile
 
-__all__ = ["OPERATIONS", "Measured"]
-
 Work = "Callable[[], object]"
 MAPPED = {"delta.columnMapping.mode": "name"}
 UNMARKED = dict.fromkeys(("vectors", "deleted rows"), "refused for tables with deletion vectors")

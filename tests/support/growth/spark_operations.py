@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from support.growth.worlds import World
 
-__all__ = ["SPARK_OPERATIONS"]
-
 SPARK_OPERATIONS: list[Measured] = []
 
 measured = partial(_measured, into=SPARK_OPERATIONS)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-__all__ = ["AXES", "Axis", "World", "Worlds"]
-
 ROWS = 4
 """The rows of a data file, and of what is written."""
 MARKED = {"delta.enableDeletionVectors": "true"}

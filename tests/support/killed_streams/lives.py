@@ -44,8 +44,6 @@ from support.spark_python import WORKERS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Report", "live_and_die"]
-
 _PROGRAM = Path(__file__).with_name("queries.py")
 _CPU_SECONDS = 400
 """What queries that get nowhere may use of the CPU before the test gives up."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
 
-__all__ = ["KINDS", "Place", "place"]
-
 KINDS = ("local", "minio", "azurite")
 _FAULTS = (
     "drop_reply",

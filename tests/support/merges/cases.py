@@ -17,8 +17,6 @@ from support.merges.kinds import BASE, KINDS, Kind
 if TYPE_CHECKING:
     from lakelog.core.schema import StructType
 
-__all__ = ["CASES", "Clause", "Draw", "MergeCase"]
-
 EACH: Final = 34
 """Cases of each kind of table."""
 _FORMAT: Final = 1

@@ -14,8 +14,6 @@ from support.merges.outcome import Outcome
 if TYPE_CHECKING:
     from support.merges.cases import MergeCase
 
-__all__ = ["CAST_OVERFLOW", "DIFFERENCES", "PAIRS", "PAIRS_IN_CORE", "compared", "difference"]
-
 DIFFERENCES: Final = {
     "another reason first": (
         "Two things are wrong with the MERGE, and the two look for them in different orders."

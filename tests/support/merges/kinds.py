@@ -24,8 +24,6 @@ from lakelog.core.schema import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["KINDS", "Kind", "arrow"]
-
 BASE: Final = "id INT, name STRING, n BIGINT, x DOUBLE"
 _COLUMNS: Final = schema_from(BASE)
 _VECTORS: Final = {"delta.enableDeletionVectors": "true"}

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from support.merges.cases import Clause, MergeCase
     from support.merges.outcome import Outcome
 
-__all__ = ["RecordedOtherwise", "said_otherwise"]
-
 _SAME: Final = {"DEFAULT": "'unset'", "(SELECT max(1))": "1"}
 
 

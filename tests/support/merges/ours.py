@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from support.merges.cases import MergeCase
 
-__all__ = ["run_on_spark"]
-
 
 def run_on_spark(spark: SparkSession, case: MergeCase, path: Path) -> dict[str, Any]:
     """Run the MERGE of a case on the table at a path; returns what it returns."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from support.merges.cases import MergeCase
 
-__all__ = ["run_in_core"]
-
 
 def run_in_core(case: MergeCase, path: Path) -> dict[str, Any]:
     """Run the MERGE of a case on the table at a path; returns what Spark's would return."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from support.merges.cases import MergeCase
 
-__all__ = ["Outcome", "lay_out", "outcome_of", "verdict"]
-
 _CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _UNKNOWN_THERE: Final = re.compile(r"Cannot find main error class '(\w+)'")
 """PySpark looks for texts of conditions among Spark's own, and complains of Delta's instead."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from support.delta_spark_peer import DeltaSparkPeer
     from support.merges.cases import MergeCase
 
-__all__ = ["Recorded", "played", "version_of"]
-
 
 class Recorded(RecordedCases["MergeCase", Outcome]):
     """The outcome of each MERGE."""

@@ -11,8 +11,6 @@ from typing import Any, Final
 from support.merges.cases import Draw
 from support.merges.kinds import KINDS
 
-__all__ = ["CASES", "ChangeCase", "Step"]
-
 EACH: Final = 4
 """Cases of each kind of table."""
 

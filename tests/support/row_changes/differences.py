@@ -10,8 +10,6 @@ from support.merges.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["DIFFERENCES", "PAIRS", "PAIRS_IN_CORE", "compared", "difference"]
-
 DIFFERENCES: Final = {
     "another name of one reason": (
         "Spark's analyzer has a name of its own for what is wrong, by where it comes across it."

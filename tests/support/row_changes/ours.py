@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from support.row_changes.cases import Step
 
-__all__ = ["run_on_spark"]
-
 
 def run_on_spark(spark: SparkSession, step: Step, path: Path) -> dict[str, Any]:
     """Do a step to the table at a path; it returns nothing."""

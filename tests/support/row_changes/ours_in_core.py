@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from support.row_changes.cases import Step
 
-__all__ = ["run_in_core"]
-
 
 def run_in_core(step: Step, path: Path) -> dict[str, Any]:
     """Do a step to the table at a path; it returns nothing, as Spark's methods."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from support.delta_spark_peer import DeltaSparkPeer
     from support.row_changes.cases import ChangeCase
 
-__all__ = ["Recorded", "lay_out", "played"]
-
 
 class Recorded(RecordedCases["ChangeCase", list[Outcome]]):
     """The outcomes of each case: one of each step."""

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["DIFFERENCES", "Difference", "differing", "listed_for", "unlisted"]
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:

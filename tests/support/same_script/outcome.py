@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from lakelog.core import Snapshot
 
-__all__ = ["left_in", "state_of"]
-
 _SAID: Final = ("operation", "readVersion", "isolationLevel", "isBlindAppend", "userMetadata")
 _ROW_IDS: Final = "delta.rowTracking.materialized{}ColumnName"
 

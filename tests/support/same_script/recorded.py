@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from support.delta_spark_peer import DeltaSparkPeer
 
-__all__ = ["CASES", "RecordedAnswers", "Step", "Tables", "played"]
-
 _SCRIPT: Final = Path(str(script.__file__))
 _ALL: Final = "".join(Path(str(each.__file__)).read_text("utf-8") for each in (script, tables))
 

@@ -11,8 +11,6 @@ from typing import Final
 
 from support.same_script.tables import TABLES
 
-__all__ = ["STEPS"]
-
 _ON_ALL: Final = {
     "toDF": "t.toDF()",
     "detail": 't.detail().drop("id", "createdAt", "lastModified", "sizeInBytes")',

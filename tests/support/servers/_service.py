@@ -22,17 +22,6 @@ from support.delta_spark import cache_folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-__all__ = [
-    "ServerUnavailableError",
-    "answers",
-    "built",
-    "free_port",
-    "need_program",
-    "ready_line",
-    "run_step",
-    "running",
-]
-
 STEP_SECONDS = 900
 START_SECONDS = 90.0
 _GIVEN_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from azure.storage.blob import BlobServiceClient
 
-__all__ = ["AzureEndpoint", "azurite", "install", "run_azurite"]
-
 VERSION = "3.37.0"
 ENDPOINT_VARIABLE = "LAKELOG_TEST_AZURE_ENDPOINT"
 CONNECTION_VARIABLE = "LAKELOG_TEST_AZURE_CONNECTION_STRING"

@@ -30,8 +30,6 @@ from support.tools import tool
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["BUCKET", "install", "run_s3proxy", "run_s3rver", "s3proxy", "s3rver"]
-
 S3RVER = "3.7.1"
 S3PROXY = "3.0.0"
 BUCKET = "lake"

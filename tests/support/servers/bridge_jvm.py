@@ -31,16 +31,6 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator, Sequence
 
-__all__ = [
-    "BridgeJvm",
-    "bridge_jvm",
-    "class_path",
-    "compile_java",
-    "delta_storage",
-    "install",
-    "run_bridge_jvm",
-]
-
 _MAIN = Path(__file__).parents[1] / "java" / "BridgeHarness.java"
 _HADOOP = ("hadoop-client-api", "hadoop-client-runtime", "commons-logging", "slf4j-api")
 _HARNESS = "io.lakelog.BridgeHarness"

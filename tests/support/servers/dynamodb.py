@@ -24,8 +24,6 @@ from support.tools import tool
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["DynamoDBEndpoint", "dynamodb", "install", "run_dynamodb"]
-
 VERSION = "2.6.1"
 ENDPOINT_VARIABLE = "LAKELOG_TEST_DYNAMODB_ENDPOINT"
 USER, PASSWORD = "lakelogtest", "lakelogtestsecret"

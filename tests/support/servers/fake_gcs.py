@@ -25,8 +25,6 @@ from support.tools import tool
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["GCSEndpoint", "fake_gcs", "gcs_bucket", "install", "run_fake_gcs"]
-
 VERSION = "v1.56.1"
 ENDPOINT_VARIABLE = "LAKELOG_TEST_GCS_ENDPOINT"
 PROJECT_VARIABLE = "LAKELOG_TEST_GCS_PROJECT"

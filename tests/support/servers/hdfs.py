@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator, Mapping
 
-__all__ = ["HdfsCluster", "HdfsPair", "hdfs", "install", "run_hdfs", "run_hdfs_pair"]
-
 VERSION = "3.5.0"
 URI_VARIABLE = "LAKELOG_TEST_HDFS_URI"
 """`hdfs://host:port` of a cluster that the tests may fill below /lakelog-test."""

@@ -25,8 +25,6 @@ from support.tools import tool
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["S3Endpoint", "install", "minio", "no_aws", "run_minio", "s3_bucket"]
-
 VERSION = "v0.0.0-20260212201848-7aac2a2c5b7c"
 ENDPOINT_VARIABLE = "LAKELOG_TEST_S3_ENDPOINT"
 USER, PASSWORD = "lakelog-test", "lakelog-test-secret"

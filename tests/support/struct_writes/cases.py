@@ -14,8 +14,6 @@ from support.struct_writes import script
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["CASES", "StructWrite"]
-
 _SCRIPT: Final = Path(str(script.__file__)).read_text("utf-8")
 _STRUCT: Final = "STRUCT<a: INT, b: STRING>"
 _HOLDERS: Final = {

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from support.struct_writes.cases import StructWrite
 
-__all__ = ["DIFFERENCES", "Difference", "expected"]
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:

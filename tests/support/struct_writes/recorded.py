@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from support.delta_spark_peer import DeltaSparkPeer
 
-__all__ = ["RecordedWrites", "played"]
-
 
 class RecordedWrites(RecordedCases["StructWrite", Any]):
     """Of each write the schema and the rows after it, or the condition of its error."""
