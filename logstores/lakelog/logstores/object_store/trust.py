@@ -100,7 +100,7 @@ def ensure_trusted(client: ObjectClient, key: str, conf: Mapping[str, str], time
     with _one_at_a_time(endpoint):
         if endpoint in _trusted or _refused_lately(endpoint):
             return
-        if mode == "auto" and _noted(endpoint):
+        if mode == "auto" and passed_lately(endpoint):
             _trusted.add(endpoint)
             return
         _probe(client, key, timeout)
@@ -136,11 +136,6 @@ def _refused_lately(endpoint: str) -> bool:
     if found is not None and time.monotonic() - found[0] < _REFUSAL_KEPT:
         raise UnsafeLogStoreError(found[1])
     return False
-
-
-def _noted(endpoint: str) -> bool:
-
-    return passed_lately(endpoint)
 
 
 def _probe(client: ObjectClient, key: str, timeout: float) -> None:
