@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from lakelog.cli.app import EXIT_CANNOT_RUN
 from lakelog.cli.output import ask, error_line
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-_F = TypeVar("_F", bound="Callable[..., Any]")
-
-
-def yes_option(function: _F) -> _F:
-    """`--yes`: answers the question, for scripts. Passed on as `yes`."""
-    return click.option("--yes", is_flag=True, help="Don't ask for confirmation.")(function)
+yes_option = click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
+"""Answers the question, for scripts. Passed on as `yes`."""
 
 
 def confirm(what: str) -> None:

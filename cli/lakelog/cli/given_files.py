@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from lakelog.core.schema import StructType
 
-_F = TypeVar("_F", bound="Callable[..., Any]")
 _FORMATS: Final = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -23,20 +22,21 @@ _FORMATS: Final = {
 }
 
 
-def files_argument(function: _F) -> _F:
-    """The files, at least one, on this host. Passed on as `files`."""
-    kind = click.Path(exists=True, dir_okay=False, path_type=Path)
-    return click.argument("files", metavar="FILE...", nargs=-1, required=True, type=kind)(function)
-
-
-def format_option(function: _F) -> _F:
-    """`--format`: what the files are, where their names don't say. Passed on as `form`."""
-    return click.option(
-        "--format",
-        "form",
-        type=click.Choice(["parquet", "csv", "json"]),
-        help="What the files are: CSV has a header, JSON is lines. Default: by their names.",
-    )(function)
+files_argument = click.argument(
+    "files",
+    metavar="FILE...",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+)
+"""The files, at least one, on this host. Passed on as `files`."""
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["parquet", "csv", "json"]),
+    help="What the files are: CSV has a header, JSON is lines. Default: by their names.",
+)
+"""What the files are, where their names don't say. Passed on as `form`."""
 
 
 def rows_of(files: Sequence[Path], form: str | None, known: StructType | None) -> Any:

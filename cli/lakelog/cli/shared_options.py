@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,18 +20,10 @@ from lakelog.cli.conf_file import parse_properties
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_F = TypeVar("_F", bound="Callable[..., Any]")
-
-
-def uri_argument(function: _F) -> _F:
-    """The URI that the command is about: a table, or the folder that is to hold tables."""
-    return click.argument("uri")(function)
-
-
-def json_option(function: _F) -> _F:
-    """`--json`: one JSON document on standard output. Passed on as `as_json`."""
-    option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-    return option(function)
+uri_argument = click.argument("uri")
+"""The URI that the command is about: a table, or the folder that is to hold tables."""
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+"""One JSON document on standard output. Passed on as `as_json`."""
 
 
 def conf_options(function: Callable[..., Any]) -> Callable[..., Any]:

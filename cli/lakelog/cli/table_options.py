@@ -42,9 +42,8 @@ def limit_option(default: int, what: str) -> Callable[[_F], _F]:
     )
 
 
-def all_option(function: _F) -> _F:
-    """`--all`: no limit. Passed on as `everything`."""
-    return click.option("--all", "everything", is_flag=True, help="No limit.")(function)
+all_option = click.option("--all", "everything", is_flag=True, help="No limit.")
+"""Takes the limit away. Passed on as `everything`."""
 
 
 def table_uri(uri: str) -> str:

@@ -9,7 +9,7 @@ from lakelog.cli.conflicts.encounters import UNNAMED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lakelog.cli.conflicts.encounters import Encounters, JobSums, Pair
+    from lakelog.cli.conflicts.encounters import Encounters, Pair
 
 CONDITIONS: Final = {
     "DELTA_CONCURRENT_APPEND": "added files where it had read",
@@ -56,8 +56,17 @@ def separations(found: Encounters) -> list[Advice]:
             advice.append(Advice(pair.table, (pair.loser, pair.winner), by, len(pair.lost), reason))
         elif pair.rebased >= _MANY_RACES:
             advice.append(_for_races(pair))
-    advice += [_for_given_up(job) for job in found.jobs if job.fates["given_up"]]
-    return advice + [_for_unfinished(job) for job in found.jobs if job.fates["unfinished"]]
+    advice += _for_fate(
+        found,
+        "given_up",
+        "lost races until time or attempts ran out: let fewer writers commit at once, or raise "
+        "spark.lakelog.commit.timeBudget",
+    )
+    return advice + _for_fate(
+        found,
+        "unfinished",
+        "lost a race, and no further attempt is known: the job has ended, or is still retrying",
+    )
 
 
 def _for_lost(pair: Pair) -> tuple[str, str]:
@@ -134,28 +143,18 @@ def _for_races(pair: Pair) -> Advice:
     )
 
 
-def _for_given_up(job: JobSums) -> Advice:
-    count = job.fates["given_up"]
-    return Advice(
-        job.table,
-        (job.job, job.job),
-        "time",
-        count,
-        f"{count} of its commits lost races until time or attempts ran out: let fewer writers "
-        "commit at once, or raise spark.lakelog.commit.timeBudget",
-    )
-
-
-def _for_unfinished(job: JobSums) -> Advice:
-    count = job.fates["unfinished"]
-    return Advice(
-        job.table,
-        (job.job, job.job),
-        "time",
-        count,
-        f"{count} of its commits lost a race, and no further attempt is known: the job has "
-        "ended, or is still retrying",
-    )
+def _for_fate(found: Encounters, fate: str, what: str) -> list[Advice]:
+    return [
+        Advice(
+            job.table,
+            (job.job, job.job),
+            "time",
+            count,
+            f"{count} of its commits {what}",
+        )
+        for job in found.jobs
+        if (count := job.fates[fate])
+    ]
 
 
 def _columns(pair: Pair) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,28 +18,21 @@ if TYPE_CHECKING:
 
     from lakelog.core import DeltaLog, RowsChanged
 
-_F = TypeVar("_F", bound="Callable[..., Any]")
 _DONE: Final = {"delete": "Deleted", "update": "Updated"}
 _FOR_PYTHON: Final = ". To set the string itself as the value, use lit("
 _COUNTED: Final = {"delete": "numDeletedRows", "update": "numUpdatedRows"}
 
 
-def note_option(function: _F) -> _F:
-    """`--user-metadata`: a note for the table's history."""
-    return click.option(
-        "--user-metadata", "note", metavar="TEXT", help="A note for the table's history."
-    )(function)
-
-
-def attempts_option(function: _F) -> _F:
-    """`--attempts`: how often the change is tried where other writers are faster."""
-    return click.option(
-        "--attempts",
-        type=click.IntRange(1),
-        default=10,
-        show_default=True,
-        help="The most attempts if other writers win.",
-    )(function)
+note_option = click.option(
+    "--user-metadata", "note", metavar="TEXT", help="A note for the table's history."
+)
+attempts_option = click.option(
+    "--attempts",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="The most attempts if other writers win.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +69,7 @@ def run(uri: str, conf: dict[str, str], change: Change, *, as_json: bool) -> Non
         before = log.snapshot.version
         asks = change.where is None and not change.yes
         with _advice_for_shells():
-            counted = _counted(log, change, tell) if change.dry_run or asks else None
+            counted = _count_rows(log, change, tell) if change.dry_run or asks else None
     if counted is not None and asks and not change.dry_run:
         rows = count_text(counted["rows"], "row")
         confirm(scrubber.text(f"{change.verb.capitalize()} all {rows} of {log.table}?"))
@@ -92,7 +85,7 @@ def run(uri: str, conf: dict[str, str], change: Change, *, as_json: bool) -> Non
         with progress() as tell:
             tell(f"{change.verb.removesuffix('e')}ing rows")
             with _advice_for_shells():
-                found = {**found, **_done(change, _changed(log, change, tell))}
+                found = {**found, **_result(change, _change_rows(log, change, tell))}
     found = {**scrubber.data(found), "dry_run": change.dry_run}
     if as_json:
         print_json(found)
@@ -116,7 +109,7 @@ def _advice_for_shells() -> Iterator[None]:
         ) from error
 
 
-def _counted(log: DeltaLog, change: Change, tell: Callable[[str], None]) -> dict[str, int]:
+def _count_rows(log: DeltaLog, change: Change, tell: Callable[[str], None]) -> dict[str, int]:
     from lakelog.core.engine.dml import matching_rows
 
     tell("counting rows")
@@ -124,7 +117,7 @@ def _counted(log: DeltaLog, change: Change, tell: Callable[[str], None]) -> dict
     return {"rows": matching.rows, "files": matching.files}
 
 
-def _changed(log: DeltaLog, change: Change, tell: Callable[[str], None]) -> RowsChanged:
+def _change_rows(log: DeltaLog, change: Change, tell: Callable[[str], None]) -> RowsChanged:
     """Change the rows, and again those that match by then where another writer was faster."""
     from lakelog.core import delete_rows, retry_on_conflict, update_rows
 
@@ -143,7 +136,7 @@ def _changed(log: DeltaLog, change: Change, tell: Callable[[str], None]) -> Rows
     return retry_on_conflict(work, attempts=change.attempts, on_conflict=again, clock=log.clock)
 
 
-def _done(change: Change, done: RowsChanged) -> dict[str, Any]:
+def _result(change: Change, done: RowsChanged) -> dict[str, Any]:
     metrics = dict(done.metrics)
     # A file whose deletion vector is replaced is not counted as a removed one.
     touched = metrics.get("numRemovedFiles", 0) + metrics.get("numDeletionVectorsAdded", 0)
