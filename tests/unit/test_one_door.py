@@ -40,6 +40,8 @@ ALLOWED = {
         "core/lakelog/core/create/clone/cloned_files.py",
         "open_output_stream",
     ): "a file of a new name, in a folder that the door has made",
+    ("cli/lakelog/cli/report/report_command.py", "replace"): "the page whose name the user gave",
+    ("cli/lakelog/cli/report/report_command.py", "unlink"): "its draft, of a name that Python made",
     ("core/lakelog/core/maintain/repair/backup.py", "open_output_stream"): "a copy in a backup's "
     "own folder, whose random name is new",
     ("core/lakelog/core/expressions/values/casts.py", "move"): "an offset of times, and no file",
