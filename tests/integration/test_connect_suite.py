@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.connect_server import run_connect_server
+from support.examples import SEED
 from support.spark_confs import CONF
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def server() -> Iterator[str]:
 
 # One process keeps the server for all of them.
 @pytest.mark.xdist_group("connect")
+@pytest.mark.soak
 @pytest.mark.timeout(280)
 @pytest.mark.parametrize("first", range(0, len(MARKED), AT_ONCE))
 def test_what_differs_over_connect_holds_there(
@@ -49,7 +51,7 @@ def test_what_differs_over_connect_holds_there(
         cwd=HERE.parents[1],
         capture_output=True,
         text=True,
-        timeout=270,
+        timeout=None if SEED else 270,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-5_000:]

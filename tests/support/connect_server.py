@@ -32,6 +32,8 @@ def run_connect_server(conf: Mapping[str, str]) -> Iterator[str]:
     confs = {
         **conf,
         "spark.master": "local[2]",
+        # A tenth of its work is telling what it does; of a client it says nothing by itself.
+        "spark.log.level": "WARN",
         "spark.pyspark.python": WORKERS,
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
