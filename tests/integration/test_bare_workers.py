@@ -13,6 +13,7 @@ import pytest
 
 from support.bare_python import OF_LAKELOG, bare_python
 from support.connect_port import connect_port
+from support.examples import of_the_day
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,8 +85,9 @@ spark.stop()
 """
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(280)
-@pytest.mark.parametrize("kind", ["classic", "connect"])
+@pytest.mark.parametrize("kind", of_the_day(["classic", "connect"], about="bare workers"))
 def test_workers_without_lakelog_are_served(tmp_path: Path, kind: str) -> None:
     python = bare_python(tmp_path, *OF_LAKELOG, "orjson", "sqlglot")
     script = tmp_path / "job.py"

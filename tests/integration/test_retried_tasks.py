@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from support.examples import of_the_day
+
 # The fixture belongs to one process.
 pytestmark = pytest.mark.xdist_group("retried tasks")
 ROWS = 400
 TESTS = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="module", params=["fails", "twice"])
+@pytest.fixture(scope="module", params=of_the_day(["fails", "twice"], about="retried tasks"))
 def outcomes(request, tmp_path_factory):
     """What became of a table of each command; see `support.retried_tasks`."""
     folder = tmp_path_factory.mktemp("retried")
@@ -59,6 +61,7 @@ def expected(command):
     return [list(each) for each in sorted(new.items())], sorted(changes), metrics
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "command",
     ["save, arrow", "save, native", "delete", "update", "merge, rows", "merge, bitmaps"],
