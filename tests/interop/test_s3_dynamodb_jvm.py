@@ -21,6 +21,7 @@ from support.backends import backend_of
 from support.delta_spark import PeerUnavailableError
 from support.delta_spark_peer import DeltaSparkError, DeltaSparkPeer
 from support.delta_spark_s3 import installed_with_s3
+from support.examples import examples
 from support.faults import Crash
 from support.samples import ids
 
@@ -30,7 +31,7 @@ pytestmark = [
 ]
 
 SCHEMA = "id long, writer string"
-COMMITS = 8
+COMMITS = examples(5)
 AT_A_TIME = 2
 
 
@@ -109,6 +110,7 @@ def versions(log):
 
 
 # A commit of delta-spark's takes four seconds there, and much longer on a busy machine.
+@pytest.mark.soak
 @pytest.mark.timeout(280)
 def test_commits_of_both_at_once_are_all_there_and_once(jvm, backend, rows_of_table):
     table = backend.uri("at-once")
