@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import lakelog.spark as delta
-from support.examples import SEED, SEED_OF_THE_DAY, examples
+from support.examples import SEED, SEED_OF_THE_DAY, examples, of_the_day
 from support.recorded_cases import played_as_recorded
 from support.same_script.differences import DIFFERENCES, differing, listed_for, unlisted
 from support.same_script.recorded import CASES, RecordedAnswers, Tables, played
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
 RECORDED = RecordedAnswers()
 ON_OTHER_KINDS = [case for case in CASES if case.kind != "plain"]
-DRAWN = [case for case in CASES if case.kind == "plain"] + random.Random(SEED_OF_THE_DAY).sample(
-    ON_OTHER_KINDS, min(len(ON_OTHER_KINDS), examples(60))
-)
-"""Every method on a plain table, and half of what is done to the other kinds, drawn by the day."""
+DRAWN = [
+    *(case for case in CASES if case.kind == "plain"),
+    *of_the_day(ON_OTHER_KINDS, 30, about="delta.tables"),
+]
+"""Every method on a plain table, and by the day a quarter of what is done to the other kinds."""
 QUICK = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",

@@ -41,7 +41,7 @@ RECORDED, OTHERWISE = Recorded(), RecordedOtherwise()
 CHOOSE = random.Random(SEED_OF_THE_DAY)
 DRAWN = [
     (case, CHOOSE.choice(("here", "jobs")))
-    for case in CHOOSE.sample(CASES, min(len(CASES), examples(24)))
+    for case in CHOOSE.sample(CASES, min(len(CASES), examples(16)))
 ]
 
 
@@ -62,6 +62,7 @@ def check(case: MergeCase, ours: Outcome, *, in_core: bool = False) -> str | Non
     return name
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("case", "way"), DRAWN, ids=lambda each: getattr(each, "name", f"{each}-{SEED_OF_THE_DAY}")
 )

@@ -33,10 +33,11 @@ RECORDED = Recorded()
 CHOOSE = random.Random(SEED_OF_THE_DAY)
 DRAWN = [
     (case, CHOOSE.choice(("here", "few", "many")))
-    for case in CHOOSE.sample(CASES, min(len(CASES), examples(16)))
+    for case in CHOOSE.sample(CASES, min(len(CASES), examples(10)))
 ]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("case", "way"), DRAWN, ids=lambda each: getattr(each, "name", f"{each}-{SEED_OF_THE_DAY}")
 )
