@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from lakelog.spark.sql_statements.commands.insert import insert_query
+from lakelog.spark.sql_statements.commands.merge_statement import merge
+from lakelog.spark.sql_statements.commands.row_changes import delete, update
+from lakelog.spark.sql_statements.text.references import after_ctes
 from lakelog.spark.sql_statements.text.statement import Statement
 from lakelog.spark.types.path_forms import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame
 
     from lakelog.spark.sql_statements.commands.context import Command, CommandContext
+    from lakelog.spark.sql_statements.commands.row_changes import RowChange
 
+_Query: TypeAlias = "Callable[[CommandContext], tuple[str, str] | None]"
+"""Reads a statement; its table, and the query that finds its rows."""
 _MODES = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
 
 
@@ -26,8 +35,6 @@ def explain(s: CommandContext) -> Command | None:
     begin = c.at
     ctes = ""
     if c.word == "WITH":
-        from lakelog.spark.sql_statements.text.references import after_ctes
-
         count = after_ctes(c.tokens[begin:])
         ctes = c.text(begin, begin + count)
         c.at = begin + count
@@ -46,82 +53,38 @@ def explain(s: CommandContext) -> Command | None:
     return run
 
 
-def _delete(s: CommandContext) -> tuple[str, str] | None:
-    c = s.cursor
-    c.need("DELETE", "FROM")
-    place = s.written("DELETE")
-    if place is None:
-        return None
-    alias = s.target(place, "WHERE")
-    where = _where(s)
-    c.end()
-    return place.text, f"SELECT * FROM {place.text} AS {quoted(alias)}{where}"
+def _row_change(read: Callable[[CommandContext], RowChange | None]) -> _Query:
+    def query(s: CommandContext) -> tuple[str, str] | None:
+        change = read(s)
+        if change is None:
+            return None
+        alias, rows = quoted(change.alias), "*"
+        if change.values is not None:
+            new = [
+                f"{value.text} AS {quoted(name)}"
+                for name, value in change.values.items()
+                if value.text.upper() != "DEFAULT"
+            ]
+            rows = ", ".join([f"{alias}.*", *new])
+        where = "" if change.condition is None else f" WHERE {change.condition}"
+        return change.place.text, f"SELECT {rows} FROM {change.place.text} AS {alias}{where}"
 
-
-def _update(s: CommandContext) -> tuple[str, str] | None:
-    c = s.cursor
-    c.need("UPDATE")
-    place = s.written("UPDATE")
-    if place is None:
-        return None
-    alias = s.target(place, "SET")
-    c.need("SET")
-    values = s.assignments("WHERE")
-    where = _where(s)
-    c.end()
-    new = ", ".join(
-        f"{value.text} AS {quoted(name)}"
-        for name, value in values.items()
-        if value.text.upper() != "DEFAULT"
-    )
-    rows = f"{quoted(alias)}.*" + (f", {new}" if new else "")
-    return place.text, f"SELECT {rows} FROM {place.text} AS {quoted(alias)}{where}"
-
-
-def _where(s: CommandContext) -> str:
-    c = s.cursor
-    return f" WHERE {s.expression().text}" if c.took("WHERE") else ""
+    return query
 
 
 def _merge(s: CommandContext) -> tuple[str, str] | None:
-    from lakelog.spark.sql_statements.commands.merge_statement import merge_source
-
-    c = s.cursor
-    c.need("MERGE")
-    c.took("WITH", "SCHEMA", "EVOLUTION")
-    c.need("INTO")
-    place = s.written("MERGE")
-    if place is None:
-        return None
-    alias = s.target(place, "USING")
-    c.need("USING")
-    source = merge_source(s)
-    c.need("ON")
-    condition = s.expression("WHEN", what="the condition").text
-    first = c.at
-    c.skip()
-    clauses = " ".join(each.upper for each in c.tokens[first : c.at])
-    c.end()
-    inserts = "THEN INSERT" in clauses
-    join = "INNER"
-    if "NOT MATCHED BY SOURCE" in clauses:
-        join = "FULL OUTER" if inserts else "LEFT OUTER"
-    elif inserts:
-        join = "RIGHT OUTER"
-    other = source.text
-    if source.alias is not None and not source.names_itself:
-        other += f" AS {quoted(source.alias)}"
-    return (
-        place.text,
-        f"SELECT * FROM {place.text} AS {quoted(alias)} {join} JOIN {other} ON {condition}",
-    )
+    found = merge(s)
+    return None if found is None else (found.place.text, found.shown_query())
 
 
 def _insert(s: CommandContext) -> tuple[str, str] | None:
-    from lakelog.spark.sql_statements.commands.insert import insert_query
-
     found = insert_query(s)
     return None if found is None else (found[0].text, found[1].text)
 
 
-_QUERIES = {"DELETE": _delete, "UPDATE": _update, "MERGE": _merge, "INSERT": _insert}
+_QUERIES: dict[str, _Query] = {
+    "DELETE": _row_change(delete),
+    "UPDATE": _row_change(update),
+    "MERGE": _merge,
+    "INSERT": _insert,
+}

@@ -9,10 +9,13 @@ from lakelog.spark.sql_statements.text.statement import Statement
 from lakelog.spark.types.path_forms import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame
 
     from lakelog.spark.dml.merge_builder import DeltaMergeBuilder
-    from lakelog.spark.sql_statements.commands.context import Command, CommandContext
+    from lakelog.spark.sql_statements.commands.context import CommandContext
+    from lakelog.spark.sql_statements.queries.named_tables import Place
 
 _ALL = "*"
 _Clause = tuple[str, str, str | None, Any]
@@ -20,7 +23,7 @@ _Clause = tuple[str, str, str | None, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class _Source:
     """What is merged."""
 
     text: str
@@ -31,7 +34,49 @@ class Source:
     """Whether the text has the alias, because it has names of columns."""
 
 
-def merge(s: CommandContext) -> Command | None:
+@dataclass(frozen=True, slots=True)
+class MergeCommand:
+    """The statement, ready to run."""
+
+    s: CommandContext
+    place: Place
+    alias: str
+    source: _Source
+    condition: str
+    clauses: Sequence[_Clause]
+    evolves: bool
+
+    def __call__(self) -> DataFrame:
+        """Run it, and answer with how many rows it changed."""
+        s, source = self.s, self.source
+        table = s.table(self.place, self.alias)
+        frame = s.runner.query(Statement(f"{s.ctes} SELECT * FROM {source.text}"))
+        if source.alias is not None:
+            frame = frame.alias(source.alias)
+        builder = table.merge(frame, self.condition)
+        if self.evolves:
+            builder = builder.withSchemaEvolution()
+        for when, what, test, values in self.clauses:
+            if isinstance(values, dict):
+                values = {name: s.runner.expression(value) for name, value in values.items()}
+            builder = _with(builder, (when, what, test, values))
+        return builder.execute()
+
+    def shown_query(self) -> str:
+        """The query that finds its rows."""
+        inserts = any(what == "insert" for _, what, _, _ in self.clauses)
+        join = "RIGHT OUTER" if inserts else "INNER"
+        if any(when == "not matched by source" for when, _, _, _ in self.clauses):
+            join = "FULL OUTER" if inserts else "LEFT OUTER"
+        source = self.source
+        other = source.text
+        if source.alias is not None and not source.names_itself:
+            other += f" AS {quoted(source.alias)}"
+        table = f"{self.place.text} AS {quoted(self.alias)}"
+        return f"SELECT * FROM {table} {join} JOIN {other} ON {self.condition}"
+
+
+def merge(s: CommandContext) -> MergeCommand | None:
     """`MERGE [WITH SCHEMA EVOLUTION] INTO t USING source ON condition WHEN … THEN …`."""
     c = s.cursor
     c.need("MERGE")
@@ -42,7 +87,7 @@ def merge(s: CommandContext) -> Command | None:
         return None
     alias = s.target(place, "USING")
     c.need("USING")
-    source = merge_source(s)
+    source = _merge_source(s)
     c.need("ON")
     condition = s.expression("WHEN", what="the condition").text
     clauses = []
@@ -53,25 +98,10 @@ def merge(s: CommandContext) -> Command | None:
             "[MERGE_WITHOUT_WHEN] There must be at least one WHEN clause in a MERGE statement"
         )
     c.end()
-
-    def run() -> DataFrame:
-        table = s.table(place, alias)
-        frame = s.runner.query(Statement(f"{s.ctes} SELECT * FROM {source.text}"))
-        if source.alias is not None:
-            frame = frame.alias(source.alias)
-        builder = table.merge(frame, condition)
-        if evolves:
-            builder = builder.withSchemaEvolution()
-        for when, what, test, values in clauses:
-            if isinstance(values, dict):
-                values = {name: s.runner.expression(value) for name, value in values.items()}
-            builder = _with(builder, (when, what, test, values))
-        return builder.execute()
-
-    return run
+    return MergeCommand(s, place, alias, source, condition, clauses, evolves)
 
 
-def merge_source(s: CommandContext) -> Source:
+def _merge_source(s: CommandContext) -> _Source:
     """Go past the source."""
     c = s.cursor
     first = c.at
@@ -83,7 +113,8 @@ def merge_source(s: CommandContext) -> Source:
         if c.word == "(":
             c.skip_group()
         else:
-            c.skip("ON", "AS") if c.word in ("FOR", "VERSION", "TIMESTAMP") else None
+            if c.word in ("FOR", "VERSION", "TIMESTAMP"):
+                c.skip("ON", "AS")
             if c.took("AS", "OF"):
                 c.at += 1
                 c.skip("ON", "AS")
@@ -97,8 +128,8 @@ def merge_source(s: CommandContext) -> Source:
         columns = c.at
         c.skip_group()
         shown = f"{shown} AS {quoted(alias)}{c.text(columns, c.at)}"
-        return Source(shown, alias, names_itself=True)
-    return Source(shown, alias)
+        return _Source(shown, alias, names_itself=True)
+    return _Source(shown, alias)
 
 
 def _clause(s: CommandContext) -> _Clause:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lakelog.core import Operation
@@ -14,48 +15,60 @@ if TYPE_CHECKING:
 
     from lakelog.core import DeltaLog
     from lakelog.spark.sql_statements.commands.context import Command, CommandContext
+    from lakelog.spark.sql_statements.queries.named_tables import Place
+    from lakelog.spark.sql_statements.text.statement import Statement
 
 _AFFECTED = "num_affected_rows bigint"
 
 
-def delete(s: CommandContext) -> Command | None:
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """A DELETE or UPDATE, ready to run."""
+
+    s: CommandContext
+    place: Place
+    alias: str
+    values: dict[str, Statement] | None
+    """The new values of an UPDATE."""
+    condition: str | None
+
+    def __call__(self) -> DataFrame:
+        """Run it, and answer with how many rows it changed."""
+        s, log = self.s, self.s.table(self.place).log
+        if self.values is None:
+            done = delete_rows(s.spark, log, self.condition, self.alias)
+        else:
+            given = {name: s.runner.expression(value) for name, value in self.values.items()}
+            done = update_rows(s.spark, log, given, self.condition, self.alias)
+        return s.answer(_AFFECTED, (done,))
+
+
+def delete(s: CommandContext) -> RowChange | None:
     """`DELETE FROM t [alias] [WHERE condition]`."""
-    c = s.cursor
-    c.need("DELETE", "FROM")
+    s.cursor.need("DELETE", "FROM")
     place = s.written("DELETE")
     if place is None:
         return None
     alias = s.target(place, "WHERE")
-    condition = s.expression().text if c.took("WHERE") else None
-    c.end()
-
-    def run() -> DataFrame:
-        table = s.table(place)
-        return s.answer(_AFFECTED, (delete_rows(s.spark, table.log, condition, alias),))
-
-    return run
+    return RowChange(s, place, alias, None, _condition(s))
 
 
-def update(s: CommandContext) -> Command | None:
+def update(s: CommandContext) -> RowChange | None:
     """`UPDATE t [alias] SET a = 1, … [WHERE condition]`."""
-    c = s.cursor
-    c.need("UPDATE")
+    s.cursor.need("UPDATE")
     place = s.written("UPDATE")
     if place is None:
         return None
     alias = s.target(place, "SET")
-    c.need("SET")
+    s.cursor.need("SET")
     values = s.assignments("WHERE")
-    condition = s.expression().text if c.took("WHERE") else None
-    c.end()
+    return RowChange(s, place, alias, values, _condition(s))
 
-    def run() -> DataFrame:
-        table = s.table(place)
-        given = {name: s.runner.expression(value) for name, value in values.items()}
-        done = update_rows(s.spark, table.log, given, condition, alias)
-        return s.answer(_AFFECTED, (done,))
 
-    return run
+def _condition(s: CommandContext) -> str | None:
+    found = s.expression().text if s.cursor.took("WHERE") else None
+    s.cursor.end()
+    return found
 
 
 def truncate(s: CommandContext) -> Command | None:
