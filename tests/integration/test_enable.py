@@ -9,7 +9,6 @@ from pyspark.errors import AnalysisException
 import lakelog.spark as delta
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError
-from lakelog.spark.format import enable as enable_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,12 +117,13 @@ def test_delta_is_left_alone_where_its_jar_is(
     enabled: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lakelog.spark.format import claims
+    from lakelog.spark.reading.reader import DeltaReader
 
     claims.forget_claims()
     monkeypatch.setattr(claims, "delta_is_claimed", lambda spark: True)
     path = str(tmp_path / "t")
     enabled.range(1).write.format("lakelog").save(path)
-    monkeypatch.setattr(enable_module, "DeltaReader", None)
+    monkeypatch.setattr(DeltaReader, "load", None)
     with contextlib.suppress(AnalysisException):
         # Spark's answer, whether or not a test before this has called `register`.
         enabled.read.format("delta").load(path)

@@ -37,12 +37,10 @@ from lakelog.spark.format.requests import (
     note_partition_by,
     noting,
     request_of,
-    session_of_reader,
 )
 from lakelog.spark.names.lookup import unwatch, watch
 from lakelog.spark.names.plain import ORIGINAL
 from lakelog.spark.names.provider import accept_delta
-from lakelog.spark.reading.reader import DeltaReader
 from lakelog.spark.replay.logs import forget_logs
 
 if TYPE_CHECKING:
@@ -121,20 +119,10 @@ def _patch(owner: Any, wrappers: dict[str, Callable[[Any], Any]]) -> None:
         setattr(owner, name, wrapped)
 
 
-def _note_schema(request: Request, schema: Any) -> None:
-    request.schema = schema
-
-
 def _note_mode(request: Request, saveMode: str | None) -> None:  # noqa: N803  # PySpark's name
     request.mode = request.mode if saveMode is None else saveMode
 
 
-_READER_NOTES: dict[str, Note] = {
-    "format": note_format,
-    "schema": _note_schema,
-    "option": note_option,
-    "options": note_options,
-}
 _WRITER_NOTES: dict[str, Note] = {
     "format": note_format,
     "mode": _note_mode,
@@ -145,25 +133,6 @@ _WRITER_NOTES: dict[str, Note] = {
     "sortBy": layout_note("sortBy"),
     "clusterBy": note_cluster_by,
 }
-
-
-def _load(original: Any) -> Any:
-    def load(
-        self: Any,
-        path: Any = None,
-        format: str | None = None,  # noqa: A002  # PySpark's name
-        schema: Any = None,
-        **options: Any,
-    ) -> Any:
-        request = request_of(self)
-        spark = session_of_reader(self)
-        if not is_ours(spark, format or request.format):
-            return original(self, path, format, schema, **options)
-        reader = DeltaReader(spark).options(**request.options)
-        expected = request.schema if schema is None else schema
-        return reader.load(path, schema=expected, **options)
-
-    return load
 
 
 def _save(original: Any) -> Any:
@@ -187,7 +156,7 @@ def _save(original: Any) -> Any:
 WRAPPERS: dict[str, dict[str, Any]] = {
     "SparkSession": {**SESSION, **SESSION_NAMES},
     "DataFrame": FRAME,
-    "DataFrameReader": {"load": _load, **READER, **noting(_READER_NOTES)},
+    "DataFrameReader": READER,
     "DataFrameWriter": {"save": _save, **WRITER, **noting(_WRITER_NOTES)},
     "DataFrameWriterV2": WRITER_V2,
     "DataStreamReader": STREAM_READER,

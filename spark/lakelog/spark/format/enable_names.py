@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.format.claims import is_ours
-from lakelog.spark.format.no_layout import no_layout_error
 from lakelog.spark.format.our_names import is_our_name, is_our_view
 from lakelog.spark.format.requests import (
+    READER_NOTES,
     Note,
     Request,
     note_cluster_by,
@@ -21,6 +21,7 @@ from lakelog.spark.format.requests import (
     request_of,
     session_of_reader,
 )
+from lakelog.spark.format.stream_reader import is_plain
 from lakelog.spark.names.frame_views import note_alias, note_view
 from lakelog.spark.names.identifiers import parse, path_in
 from lakelog.spark.names.lookup import forget
@@ -61,14 +62,15 @@ def name_classes(spark: SparkSession) -> tuple[Any, Any, Any]:
     return ClassicFrame, module.DataFrameWriterV2, type(spark.catalog)
 
 
-def frame_of(writer: Any) -> DataFrame:
-    """The DataFrame that a writer writes; Connect's keeps the plan of it only."""
-    if not is_connect(writer._spark):
+def frame_of(writer: Any, spark: Any) -> DataFrame:
+    """The DataFrame that a writer of rows or of a stream writes; Connect keeps its plan only."""
+    if not is_connect(spark):
         frame: DataFrame = writer._df
         return frame
     from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 
-    return ConnectFrame(writer._df, writer._spark)
+    stream = getattr(writer, "_write_stream", None)
+    return ConnectFrame(writer._df if stream is None else stream._child, spark)
 
 
 _OF_VERSIONS = ("versionasof", "timestampasof")
@@ -89,7 +91,30 @@ def _by_name(spark: SparkSession, name: Any) -> Any:
     return named_frame(spark, name)
 
 
-def table_of(reader: type[DeltaReader | DeltaStreamReader]) -> Callable[[Any], Any]:
+def _load_of(reader: type[DeltaReader | DeltaStreamReader]) -> Callable[[Any], Any]:
+    """A reader's `load`, by our reader where the format is ours."""
+
+    def replaced(original: Any) -> Any:
+        def load(
+            self: Any,
+            path: Any = None,
+            format: str | None = None,  # noqa: A002  # PySpark's name
+            schema: Any = None,
+            **options: Any,
+        ) -> Any:
+            request, spark = request_of(self), session_of_reader(self)
+            if is_plain(self) or not is_ours(spark, format or request.format):
+                return original(self, path, format, schema, **options)
+            expected = request.schema if schema is None else schema
+            ours = reader(spark).options(**request.options)
+            return ours.load(path, schema=expected, **options)
+
+        return load
+
+    return replaced
+
+
+def _table_of(reader: type[DeltaReader | DeltaStreamReader]) -> Callable[[Any], Any]:
     """A reader's `table`, by our reader where the name is that of a Delta table."""
 
     def replaced(original: Any) -> Any:
@@ -132,7 +157,7 @@ def _insert_into(original: Any) -> Any:
         mode = (request.mode or "").lower()
         replaces = mode == "overwrite" if overwrite is None else overwrite
         insert_rows(
-            frame_of(self),
+            frame_of(self, self._spark),
             parse(tableName),
             overwrite=replaces,
             options=request.options,
@@ -178,9 +203,14 @@ def asked_writer(
 
     request = request_of(writer)
     if request.layout:
-        raise no_layout_error(request.layout)
+        raise DeltaAnalysisError(
+            f"a Delta table does not support {', '.join(request.layout)}: partition it with "
+            "partitionBy, cluster it with clusterBy, and sort rows within files with "
+            "df.sortWithinPartitions",
+            methods=[*request.layout],
+        )
     note_options(request, **options)
-    found = DeltaWriter(frame_of(writer)).options(**request.options)
+    found = DeltaWriter(frame_of(writer, writer._spark)).options(**request.options)
     if (chosen := mode or request.mode) is not None:
         found.mode(chosen)
     if partition_by is not None:
@@ -331,7 +361,7 @@ def _makes_view(*, shared: bool) -> Any:
     return wrap
 
 
-def refuse_changes(original: Any) -> Any:
+def _refuse_changes(original: Any) -> Any:
     """Refuse `changes(name)` of a reader, for tables of ours."""
 
     def changes(self: Any, tableName: str) -> Any:  # noqa: N803  # PySpark's name
@@ -363,7 +393,7 @@ def _refusing(method: str, reason: str) -> Any:
     return wrap
 
 
-def _of_cache(act: Any) -> Any:
+def _cache_method(act: Any) -> Any:
     """A method about what is cached of a table or view.
 
     Args:
@@ -474,9 +504,19 @@ def _list_columns(original: Any) -> Any:
     return list_columns
 
 
+def reader_methods(reader: type[DeltaReader | DeltaStreamReader]) -> dict[str, Wrap]:
+    """Method of a reader of PySpark's -> what wraps it, so that ours reads tables of ours."""
+    return {
+        "load": _load_of(reader),
+        "table": _table_of(reader),
+        "changes": _refuse_changes,
+        **noting(READER_NOTES),
+    }
+
+
 SESSION_NAMES: dict[str, Wrap] = {"table": _session_table}
 """Method -> what wraps PySpark's own; and so the others."""
-READER: dict[str, Wrap] = {"table": table_of(DeltaReader), "changes": refuse_changes}
+READER: dict[str, Wrap] = reader_methods(DeltaReader)
 WRITER: dict[str, Wrap] = {"insertInto": _insert_into, "saveAsTable": _save_as_table}
 FRAME: dict[str, Wrap] = {
     "writeTo": _write_to,
@@ -495,9 +535,9 @@ WRITER_V2: dict[str, Wrap] = {
 }
 CATALOG: dict[str, Wrap] = {
     "truncateTable": _truncate,
-    "cacheTable": _of_cache(cache_table),
-    "uncacheTable": _of_cache(uncache_table),
-    "isCached": _of_cache(is_table_cached),
+    "cacheTable": _cache_method(cache_table),
+    "uncacheTable": _cache_method(uncache_table),
+    "isCached": _cache_method(is_table_cached),
     "clearCache": _clear_cache,
     "recoverPartitions": _refusing("recoverPartitions", "its log has its partitions"),
     "listColumns": _list_columns,

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from lakelog.spark.format.claims import is_ours
-from lakelog.spark.format.enable_names import refuse_changes, table_of
+from lakelog.spark.format.enable_names import frame_of, reader_methods
 from lakelog.spark.format.our_names import is_our_name
 from lakelog.spark.format.requests import (
     Note,
@@ -18,15 +18,13 @@ from lakelog.spark.format.requests import (
     note_partition_by,
     noting,
     request_of,
-    session_of_reader,
 )
-from lakelog.spark.format.stream_reader import DeltaStreamReader, is_plain
+from lakelog.spark.format.stream_reader import DeltaStreamReader
 from lakelog.spark.names.lookup import forget
-from lakelog.spark.session.session import is_connect
 from lakelog.spark.streaming.stream_writer import DeltaStreamWriter
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from lakelog.spark.format.requests import Wrap
 
@@ -35,10 +33,6 @@ def stream_classes(spark: SparkSession) -> tuple[Any, Any]:
     """PySpark's reader and writer for sessions of this kind."""
     reader = type(spark.readStream)
     return reader, sys.modules[reader.__module__].DataStreamWriter
-
-
-def _note_schema(request: Request, schema: Any) -> None:
-    request.schema = schema
 
 
 def _note_output_mode(request: Request, outputMode: str) -> None:  # noqa: N803  # PySpark's name
@@ -58,12 +52,6 @@ def _note_function(request: Request, *_: Any, **__: Any) -> None:
     request.format = "foreachBatch"
 
 
-_READER_NOTES: dict[str, Note] = {
-    "format": note_format,
-    "schema": _note_schema,
-    "option": note_option,
-    "options": note_options,
-}
 _NOTES: dict[str, Note] = {
     "format": note_format,
     "outputMode": _note_output_mode,
@@ -76,25 +64,6 @@ _NOTES: dict[str, Note] = {
     "foreach": _note_function,
     "foreachBatch": _note_function,
 }
-
-
-def _load(original: Any) -> Any:
-    def load(
-        self: Any,
-        path: Any = None,
-        format: str | None = None,  # noqa: A002  # PySpark's name
-        schema: Any = None,
-        **options: Any,
-    ) -> Any:
-        request = request_of(self)
-        spark = session_of_reader(self)
-        if is_plain(self) or not is_ours(spark, format or request.format):
-            return original(self, path, format, schema, **options)
-        reader = DeltaStreamReader(spark).options(**request.options)
-        expected = request.schema if schema is None else schema
-        return reader.load(path, schema=expected, **options)
-
-    return load
 
 
 def _start(original: Any) -> Any:
@@ -134,7 +103,7 @@ def _to_table(original: Any) -> Any:
 
 def _writer(writer: Any) -> DeltaStreamWriter:
     request = request_of(writer)
-    ours = DeltaStreamWriter(_frame(writer)).options(**request.options)
+    ours = DeltaStreamWriter(frame_of(writer, _session(writer))).options(**request.options)
     if request.mode is not None:
         ours.outputMode(request.mode)
     if request.partition_by is not None:
@@ -152,23 +121,7 @@ def _session(writer: Any) -> SparkSession:
     return found
 
 
-def _frame(writer: Any) -> DataFrame:
-    """The DataFrame that a writer writes; Connect's keeps the plan of it only."""
-    spark: Any = _session(writer)
-    if not is_connect(spark):
-        frame: DataFrame = writer._df
-        return frame
-    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
-
-    return ConnectFrame(writer._write_stream._child, spark)
-
-
-STREAM_READER: dict[str, Wrap] = {
-    "load": _load,
-    "table": table_of(DeltaStreamReader),
-    "changes": refuse_changes,
-    **noting(_READER_NOTES),
-}
+STREAM_READER: dict[str, Wrap] = reader_methods(DeltaStreamReader)
 """Method -> what wraps PySpark's own."""
 STREAM_WRITER: dict[str, Wrap] = {"start": _start, "toTable": _to_table, **noting(_NOTES)}
 """Method -> what wraps PySpark's own."""

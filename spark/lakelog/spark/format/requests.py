@@ -56,6 +56,10 @@ def note_format(request: Request, source: str) -> None:
     request.format = source
 
 
+def _note_schema(request: Request, schema: Any) -> None:
+    request.schema = schema
+
+
 def note_option(request: Request, key: str, value: Any) -> None:
     """Note `option`."""
     # Names are compared ignoring case, and the last value counts; `None` is ignored, as in PySpark.
@@ -81,6 +85,15 @@ def note_cluster_by(request: Request, *cols: Any) -> None:
     """Note `clusterBy`."""
     nested = len(cols) == 1 and isinstance(cols[0], list | tuple)
     request.cluster_by = list(cols[0] if nested else cols)
+
+
+READER_NOTES: dict[str, Note] = {
+    "format": note_format,
+    "schema": _note_schema,
+    "option": note_option,
+    "options": note_options,
+}
+"""What is noted of a reader, of rows or of a stream."""
 
 
 def layout_note(name: str) -> Note:
