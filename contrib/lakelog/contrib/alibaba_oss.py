@@ -10,67 +10,29 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from lakelog.contrib.oss_client import OSSClient
+from lakelog.contrib.sdk_store import SdkLogStore
 from lakelog.logstores import LogStoreConfError, MissingExtraError
 from lakelog.logstores.locations import shown
-from lakelog.logstores.object_store import ObjectLogStore
-from lakelog.logstores.travelling import own_settings
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow.fs
-
-    from lakelog.logstores.object_store import ObjectClient
-
-_HADOOP: Final = "spark.hadoop."
 _REGION: Final = re.compile(r"(?:https?://)?oss-(?P<region>[a-z]+-[a-z0-9-]+?)(?:-internal)?\.")
 
 
-class OSSLogStore(ObjectLogStore):
+class OSSLogStore(SdkLogStore):
     """A log on Alibaba Cloud OSS, for any number of writers, on a bucket without versioning."""
 
-    def __init__(self, conf: Mapping[str, str] | None = None) -> None:
-        """Keep the conf; connect at the first use.
+    scheme = "oss"
+    settings_prefix = "fs.oss."
 
-        Raises:
-            LogStoreConfError: a retry setting is not a number.
-        """
-        super().__init__(conf)
-        self._clients: dict[tuple[int, str], OSSClient] = {}
+    def _split(self, path: str) -> tuple[tuple[str, ...], str]:
+        bucket, _, key = path.removeprefix("oss://").partition("/")
+        if not path.startswith("oss://") or not bucket:
+            raise LogStoreConfError(f"{shown(path)} is not of the form oss://bucket/key")
+        return (bucket,), key
 
-    @property
-    def filesystem(self) -> pyarrow.fs.FileSystem:
-        """The bucket through the same SDK, whole objects at a time; Arrow has none for OSS."""
-        from lakelog.logstores.object_store.filesystem import object_filesystem
-
-        return object_filesystem(self, "oss://")
-
-    def filesystem_path(self, path: str) -> str:
-        """`oss://bucket/key` as `bucket/key`.
-
-        Raises:
-            ValueError: the path is not such a URI.
-        """
-        bucket, key = _split(path)
-        return f"{bucket}/{key}".rstrip("/")
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Drop the connections, and the settings of other storages."""
-        cls = type(self)
-        conf = own_settings(self.conf, f"{cls.__module__}.{cls.__qualname__}")
-        return {**self.__dict__, "_clients": {}, "_conf": conf}
-
-    def _locate(self, path: str) -> tuple[ObjectClient, str]:
-        bucket, key = _split(path)
-        found = self._clients.get((os.getpid(), bucket))
-        if found is None:
-            found = self._clients[os.getpid(), bucket] = self._connected(bucket)
-        return found, key
-
-    def _connected(self, bucket: str) -> OSSClient:
+    def _client(self, place: tuple[str, ...]) -> OSSClient:
         try:
             import alibabacloud_oss_v2 as oss
             from alibabacloud_oss_v2.retry import NopRetryer
@@ -92,7 +54,7 @@ class OSSLogStore(ObjectLogStore):
         config.region, config.signature_version = region or "", "v4" if region else "v1"
         config.retryer = NopRetryer()
         config.connect_timeout = config.readwrite_timeout = self._timeout
-        return OSSClient(oss.Client(config), endpoint, bucket)
+        return OSSClient(oss.Client(config), endpoint, place[0])
 
     def _credentials(self, oss: Any) -> Any:
         if self._setting("credentials.provider"):
@@ -115,18 +77,7 @@ class OSSLogStore(ObjectLogStore):
             )
         return oss.credentials.EnvironmentVariableCredentialsProvider()
 
-    def _setting(self, name: str) -> str | None:
-        key = f"fs.oss.{name}"
-        return self.conf.get(_HADOOP + key) or self.conf.get(key) or None
-
 
 def _region(endpoint: str) -> str | None:
     match = _REGION.match(endpoint)
     return match["region"] if match else None
-
-
-def _split(path: str) -> tuple[str, str]:
-    bucket, _, key = path.removeprefix("oss://").partition("/")
-    if not path.startswith("oss://") or not bucket:
-        raise LogStoreConfError(f"{shown(path)} is not of the form oss://bucket/key")
-    return bucket, key

@@ -12,22 +12,13 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from lakelog.contrib.oci_client import OCIClient
+from lakelog.contrib.sdk_store import SdkLogStore
 from lakelog.logstores import LogStoreConfError, MissingExtraError
 from lakelog.logstores.locations import shown
-from lakelog.logstores.object_store import ObjectLogStore
-from lakelog.logstores.travelling import own_settings
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow.fs
-
-    from lakelog.logstores.object_store import ObjectClient
-
-_HADOOP: Final = "spark.hadoop."
 _URI: Final = re.compile(r"oci://([^/@]+)@([^/@]+)(?:/(.*))?", re.DOTALL)
 _REGION: Final = re.compile(r"objectstorage\.([a-z0-9-]+)\.")
 _AUTH: Final = {
@@ -42,47 +33,21 @@ _PRINCIPALS: Final = {
 }
 
 
-class OracleCloudLogStore(ObjectLogStore):
+class OracleCloudLogStore(SdkLogStore):
     """A log on Oracle Object Storage, for any number of writers anywhere."""
 
-    def __init__(self, conf: Mapping[str, str] | None = None) -> None:
-        """Keep the conf; connect at the first use.
+    scheme = "oci"
+    settings_prefix = "fs.oci.client."
 
-        Raises:
-            LogStoreConfError: a retry setting is not a number.
-        """
-        super().__init__(conf)
-        self._clients: dict[tuple[int, str, str], OCIClient] = {}
+    def _split(self, path: str) -> tuple[tuple[str, ...], str]:
+        match = _URI.fullmatch(path)
+        if match is None:
+            raise LogStoreConfError(f"{shown(path)} is not of the form oci://bucket@namespace/key")
+        return (match[1], match[2]), match[3] or ""
 
-    @property
-    def filesystem(self) -> pyarrow.fs.FileSystem:
-        """The bucket through the same SDK, whole objects at a time; Arrow has none for OCI."""
-        from lakelog.logstores.object_store.filesystem import object_filesystem
-
-        return object_filesystem(self, "oci://")
-
-    def filesystem_path(self, path: str) -> str:
-        """`oci://bucket@namespace/key` as `bucket@namespace/key`.
-
-        Raises:
-            ValueError: the path is not such a URI.
-        """
-        bucket, namespace, key = _split(path)
-        return f"{bucket}@{namespace}/{key}".rstrip("/")
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Drop the connections, and the settings of other storages."""
-        cls = type(self)
-        conf = own_settings(self.conf, f"{cls.__module__}.{cls.__qualname__}")
-        return {**self.__dict__, "_clients": {}, "_conf": conf}
-
-    def _locate(self, path: str) -> tuple[ObjectClient, str]:
-        bucket, namespace, key = _split(path)
-        name = (os.getpid(), namespace, bucket)
-        found = self._clients.get(name)
-        if found is None:
-            found = self._clients[name] = OCIClient(self._shared(), namespace, bucket)
-        return found, key
+    def _client(self, place: tuple[str, ...]) -> OCIClient:
+        bucket, namespace = place
+        return OCIClient(self._shared(), namespace, bucket)
 
     def _shared(self) -> Any:
         """The process's one SDK client for these settings: making one takes a tenth of a second."""
@@ -162,16 +127,5 @@ class OracleCloudLogStore(ObjectLogStore):
                 f"({type(error).__name__})"
             ) from None
 
-    def _setting(self, name: str) -> str | None:
-        key = f"fs.oci.client.{name}"
-        return self.conf.get(_HADOOP + key) or self.conf.get(key) or None
-
 
 _sdks: dict[tuple[int, frozenset[tuple[str, str]], float], Any] = {}
-
-
-def _split(path: str) -> tuple[str, str, str]:
-    match = _URI.fullmatch(path)
-    if match is None:
-        raise LogStoreConfError(f"{shown(path)} is not of the form oci://bucket@namespace/key")
-    return match[1], match[2], match[3] or ""
