@@ -12,13 +12,14 @@ from playwright.sync_api import sync_playwright  # type: ignore[import-not-found
 _COLUMN = """([id, at]) => [...document.querySelectorAll(`#${id} tbody tr`)]
     .filter((row) => !row.hidden).map((row) => row.cells[at].textContent)"""
 
+_ARGUMENTS = ["--no-sandbox", "--no-zygote", "--in-process-gpu", "--use-gl=angle"]
+_ARGUMENTS += ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+
 
 def main(ask: dict[str, Any]) -> dict[str, Any]:
     """Answer for each of the views that are asked for."""
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=ask["chromium"], args=["--no-sandbox", "--disable-gpu"]
-        )
+        chromium = playwright.chromium.launch(executable_path=ask["chromium"], args=_ARGUMENTS)
         try:
             return {name: _view(chromium, ask, view) for name, view in ask["views"].items()}
         finally:
