@@ -94,13 +94,7 @@ class HttpReadChecks(HttpChecks):
                 scene.harm_read(fault, old)
                 _true_or_error(scene.read(old), ["x"], f"reading after {fault}")
                 scene.happened(fault)
-                scene.harm_listing(fault)
-                listed = scene.names()
-                if isinstance(listed, Exception):
-                    _expect_os_error(listed, f"listing after {fault}")
-                else:
-                    expect(name in listed, f"listing after {fault} left out {name}")
-                scene.happened(fault)
+                _lists_or_error(scene, fault, name)
                 path = scene.path()
                 scene.harm_create(fault, path)
                 outcome = scene.write(path, ["mine"])
@@ -145,13 +139,7 @@ class HttpReadChecks(HttpChecks):
                 scene.harm_read(fault, old)
                 _true_or_error(scene.read(old), ["x"], f"reading after {fault}")
                 scene.happened(fault)
-                scene.harm_listing(fault)
-                outcome = scene.names()
-                if isinstance(outcome, Exception):
-                    _expect_os_error(outcome, f"listing after {fault}")
-                else:
-                    expect(name in outcome, f"listing after {fault} left out {name}")
-                scene.happened(fault)
+                _lists_or_error(scene, fault, name)
                 path = scene.path()
                 scene.harm_create(fault, path)
                 outcome = scene.write(path, ["mine"])
@@ -204,6 +192,16 @@ def _true_or_error(outcome: Any, wanted: Any, what: str) -> None:
         _expect_os_error(outcome, what)
     else:
         expect_equal(outcome, wanted, what)
+
+
+def _lists_or_error(scene: Scene, fault: str, name: str) -> None:
+    scene.harm_listing(fault)
+    listed = scene.names()
+    if isinstance(listed, Exception):
+        _expect_os_error(listed, f"listing after {fault}")
+    else:
+        expect(name in listed, f"listing after {fault} left out {name}")
+    scene.happened(fault)
 
 
 def _expect_os_error(outcome: Any, what: str) -> None:

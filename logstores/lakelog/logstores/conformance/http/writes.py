@@ -57,11 +57,7 @@ class HttpWriteChecks(HttpChecks):
         """The service did the work and the reply got lost: `write` returns, with our bytes."""
         with self.scene(behind, endpoint, root) as scene:
             for number, fault in enumerate(LOST_REPLIES):
-                path, lines = scene.path(), payload(number)
-                scene.harm_create(fault, path)
-                _returned(scene.write(path, lines), f"a create after {fault}")
-                scene.happened(fault)
-                expect_equal(scene.truth(path), lines, f"the file after {fault}")
+                _lands(scene, fault, payload(number))
 
     def test_an_answer_that_is_not_the_services_own_proves_nothing(
         self, behind: Callable[[str], LogStore], endpoint: str, root: str
@@ -69,22 +65,14 @@ class HttpWriteChecks(HttpChecks):
         """The service did the work and a gateway answered: `write` finds out, and returns."""
         with self.scene(behind, endpoint, root) as scene:
             for number, fault in enumerate(FOREIGN_ANSWERS):
-                path, lines = scene.path(), payload(number)
-                scene.harm_create(fault, path)
-                _returned(scene.write(path, lines), f"a create after {fault}")
-                scene.happened(fault)
-                expect_equal(scene.truth(path), lines, f"the file after {fault}")
+                _lands(scene, fault, payload(number))
 
     def test_losing_two_replies_is_no_conflict_either(
         self, behind: Callable[[str], LogStore], endpoint: str, root: str
     ) -> None:
         """Losing the answer to the repeated request as well does not matter either."""
         with self.scene(behind, endpoint, root) as scene:
-            path = scene.path()
-            scene.harm_create("drop_reply", path, times=2)
-            _returned(scene.write(path, ["mine"]), "a create whose two replies got lost")
-            scene.happened("drop_reply")
-            expect_equal(scene.truth(path), ["mine"], "the file")
+            _lands(scene, "drop_reply", ["mine"], times=2)
 
     def test_a_lost_reply_does_not_make_a_rivals_file_ours(
         self, behind: Callable[[str], LogStore], endpoint: str, root: str
@@ -107,11 +95,7 @@ class HttpWriteChecks(HttpChecks):
         """The service never heard of the request: `write` returns, with our bytes."""
         with self.scene(behind, endpoint, root) as scene:
             for number, fault in enumerate(LOST_REQUESTS):
-                path, lines = scene.path(), payload(number)
-                scene.harm_create(fault, path)
-                _returned(scene.write(path, lines), f"a create after {fault}")
-                scene.happened(fault)
-                expect_equal(scene.truth(path), lines, f"the file after {fault}")
+                _lands(scene, fault, payload(number))
 
     def test_a_busy_service_is_asked_again(
         self, behind: Callable[[str], LogStore], endpoint: str, root: str
@@ -119,22 +103,14 @@ class HttpWriteChecks(HttpChecks):
         """Refused for now (429, 5xx, S3's 409): `write` waits, repeats, and returns."""
         with self.scene(behind, endpoint, root) as scene:
             for number, busy in enumerate(self.dialect.busy):
-                path, lines, fault = scene.path(), payload(number), f"refuse:{busy}"
-                scene.harm_create(fault, path, times=2)
-                _returned(scene.write(path, lines), f"a create after {fault}")
-                scene.happened(fault)
-                expect_equal(scene.truth(path), lines, f"the file after {fault}")
+                _lands(scene, f"refuse:{busy}", payload(number), times=2)
 
     def test_a_request_delivered_twice_is_no_conflict(
         self, behind: Callable[[str], LogStore], endpoint: str, root: str
     ) -> None:
         """The network delivers a create twice; the second answer is not trusted blindly."""
         with self.scene(behind, endpoint, root) as scene:
-            path = scene.path()
-            scene.harm_create("twice", path)
-            _returned(scene.write(path, ["mine"]), "a create that was delivered twice")
-            scene.happened("twice")
-            expect_equal(scene.truth(path), ["mine"], "the file")
+            _lands(scene, "twice", ["mine"])
 
     def test_an_overwrite_survives_what_gets_lost(
         self, behind: Callable[[str], LogStore], endpoint: str, root: str
@@ -142,13 +118,7 @@ class HttpWriteChecks(HttpChecks):
         """An overwrite is repeated until it is acknowledged, and leaves the new file."""
         with self.scene(behind, endpoint, root) as scene:
             for number, fault in enumerate((*LOST_REPLIES, *LOST_REQUESTS)):
-                path = scene.path()
-                scene.put(path, ["old"])
-                lines = payload(number)
-                scene.harm_create(fault, path)
-                _returned(scene.write(path, lines, overwrite=True), f"an overwrite after {fault}")
-                scene.happened(fault)
-                expect_equal(scene.truth(path), lines, f"the file after {fault}")
+                _lands(scene, fault, payload(number), over=["old"])
 
     def test_a_write_that_was_refused_is_known_as_not_made(
         self, behind: Callable[[str], LogStore], endpoint: str, root: str
@@ -198,6 +168,21 @@ class HttpWriteChecks(HttpChecks):
             expect_equal(scene.truth(path), ["mine"], "the file when the service is back")
             _raised(scene.write(path, ["again"]), FileExistsError, "another create of that name")
             _returned(scene.write(scene.path(), ["next"]), "the next create")
+
+
+def _lands(
+    scene: Scene, fault: str, lines: list[str], *, times: int = 1, over: list[str] | None = None
+) -> None:
+    """A write that meets a fault returns, and its file is there; `over` a file that was there."""
+    path = scene.path()
+    if over is not None:
+        scene.put(path, over)
+    scene.harm_create(fault, path, times=times)
+    outcome = scene.write(path, lines, overwrite=over is not None)
+    count = "" if times == 1 else f" ({times} times)"
+    _returned(outcome, f"{'a create' if over is None else 'an overwrite'} after {fault}{count}")
+    scene.happened(fault)
+    expect_equal(scene.truth(path), lines, f"the file after {fault}")
 
 
 def _returned(outcome: Any, what: str) -> None:
