@@ -127,8 +127,7 @@ def _fitted(number: Decimal, unit: Decimal, kind: DecimalType) -> Decimal:
 
 def _divided(a: Decimal, b: Decimal) -> Decimal:
     _refuse_zero(b)
-    # Spark rounds twice: first to 38 digits after the point.
-    return (a / b).quantize(Decimal(1).scaleb(-_MOST), ROUND_HALF_UP)
+    return a / b
 
 
 def _rest(a: Decimal, b: Decimal) -> Decimal:
