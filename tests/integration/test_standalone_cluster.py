@@ -251,7 +251,8 @@ def test_a_job_whose_driver_died_runs_again(
     rows: Any,
     command: str,
 ) -> None:
-    path, more = f"{uri}/t", dict[str, Any]()
+    path = f"{uri}/t"
+    more: dict[str, Any] = {}
     if command == "stream":
         more = {"source": f"{uri}/s", "checkpoint": str(tmp_path / "checkpoint")}
     done = after("create", "append" if more else command)
