@@ -139,6 +139,9 @@ TEXTS = {
 ELSEWHERE = {
     "spark.sql.session.timeZone": "conditions and values of each entry have tests of their own",
     "spark.sql.decimalOperations.allowPrecisionLoss": "decimals have tests of their own",
+    "spark.speculation": "Spark's scheduler alone",
+    "spark.dynamicAllocation": "Spark's scheduler alone",
+    "spark.hadoop.hive.metastore.uris": "Spark's catalog alone",
     "spark.sql.ansi.enabled": "conditions and values go by ANSI rules whatever it says",
     "spark.sql.legacy.timeParserPolicy": "patterns of times go by CORRECTED whatever it says",
     "spark.sql.streaming.checkpointLocation": "streams alone",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from lakelog.cli.conflicts.encounters import UNNAMED
+from lakelog.logstores.keys import TIME_BUDGET
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +61,7 @@ def separations(found: Encounters) -> list[Advice]:
         found,
         "given_up",
         "lost races until time or attempts ran out: let fewer writers commit at once, or raise "
-        "spark.lakelog.commit.timeBudget",
+        f"{TIME_BUDGET.name}",
     )
     return advice + _for_fate(
         found,

@@ -44,9 +44,10 @@ def registered(monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> Any:
     conf = SimpleNamespace(getAll={**NEEDED, **FOREIGN}, set=lambda *_: None)
     source = SimpleNamespace(register=given.append)
     monkeypatch.setattr(_register, "ship", lambda _: None)
+    monkeypatch.setattr(_register, "ship_to_streams", lambda _: None)
     monkeypatch.setattr(_register, "is_ours", lambda *_: True)
     monkeypatch.setattr(_register, "note_accepted", lambda _: None)
-    session: Any = _Session(conf=conf, dataSource=source)
+    session: Any = _Session(conf=conf, dataSource=source, sparkContext=None)
     register(session, **arguments)
     assert [each.name() for each in given] == ["lakelog", "delta"]
     assert given[0].conf is given[1].conf
