@@ -20,6 +20,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+__all__ = ["plain", "run", "theirs"]
+
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _UNKNOWN_THERE = re.compile(r"Cannot find main error class '(\w+)'")
 _OF_ALL = (Exception, BaseException, object)

@@ -10,6 +10,8 @@ from support.merges.kinds import KINDS, arrow
 if TYPE_CHECKING:
     from pathlib import Path
 
+__all__ = ["TABLES", "lay_out"]
+
 TABLES: Final = (
     "plain",
     "vectors",

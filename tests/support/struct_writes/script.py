@@ -11,6 +11,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+__all__ = ["played"]
+
 _AUTO = "spark.databricks.delta.schema.autoMerge.enabled"
 _CONDITION = re.compile(r"\[([A-Z][A-Z_]+)")
 
