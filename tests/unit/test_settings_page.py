@@ -33,6 +33,12 @@ def test_each_key_is_read_by_its_kind_and_has_its_default(key: Key[object]) -> N
         assert DeltaConf({key.name: " As It Stands "}).read(key) == " As It Stands "
         return
     given, value = SAMPLES[key.kind]
+    if key.least is not None:
+        given, value = str(key.least), key.least
+        for outside in (key.least - 1, key.most and key.most + 1):
+            if outside is not None:
+                with pytest.raises(DeltaAnalysisError, match=re.escape(key.name)):
+                    DeltaConf({key.name: str(outside)}).read(key)
     assert DeltaConf({key.name: f" {given} "}).read(key) == value
     with pytest.raises(DeltaAnalysisError, match=re.escape(key.name)):
         DeltaConf({key.name: "rubbish"}).read(key)

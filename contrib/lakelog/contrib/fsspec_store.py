@@ -70,7 +70,7 @@ class FsspecLogStore(LogStore):
         """
         super().__init__(conf)
         self._declared = _declared_scope(self.conf)
-        self._whole = _flag(self.conf, ATOMIC_KEY)
+        self._whole = keys.FSSPEC_ATOMIC.of(self.conf)
         self._options = {
             key.removeprefix(OPTIONS_KEY): _option(value)
             for key, value in self.conf.items()
@@ -245,7 +245,7 @@ class FsspecLogStore(LogStore):
         return host_lock(key) if self._declared == Scope.HOST else process_lock(key)
 
     def _ensure_declared(self, fs: Any, inner: str) -> None:
-        if _flag(self.conf, _SINGLE_WRITER_KEY):
+        if keys.SINGLE_WRITER.of(self.conf):
             return
         if self._declared is None or self._declared == Scope.NONE:
             raise UnsafeLogStoreError(
@@ -340,13 +340,6 @@ def _declared_scope(conf: Mapping[str, str]) -> Scope | None:
         raise LogStoreConfError(
             f"{SCOPE_KEY} must be none, process, host or cluster, but it is {text!r}"
         ) from None
-
-
-def _flag(conf: Mapping[str, str], key: str) -> bool:
-    text = conf.get(key, "false").strip().lower()
-    if text not in ("true", "false"):
-        raise LogStoreConfError(f"{key} must be true or false, but it is {text!r}")
-    return text == "true"
 
 
 def _option(value: str) -> object:

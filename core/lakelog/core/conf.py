@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.plain_values import setting_text
+from lakelog.logstores.errors import UnreadableValueError
+from lakelog.logstores.keys import Key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-    from lakelog.logstores.keys import Key
 
 DELTA_PREFIX = "spark.databricks.delta."
 """Where Delta's own keys live; a name without `spark.` is looked up under it."""
@@ -21,8 +21,6 @@ LAKELOG_PREFIX = "spark.lakelog."
 
 _T = TypeVar("_T")
 _K = TypeVar("_K")
-
-_BOOLEANS = {"true": True, "false": False}
 
 
 class DeltaConf(Mapping[str, str]):
@@ -78,10 +76,13 @@ class DeltaConf(Mapping[str, str]):
         Raises:
             DeltaAnalysisError: a value of another kind; names key and value.
         """
-        if key.kind == "text":
-            return cast("_K", self._values.get(key.name, key.default))
-        parse, expected = _PARSERS[key.kind]
-        return cast("_K", self._parsed(key.name, key.default, parse, expected))
+        text = self._values.get(key.name)
+        if text is None:
+            return key.default
+        try:
+            return key.parse(text)
+        except UnreadableValueError as exc:
+            raise DeltaAnalysisError(str(exc), key=exc.key, value=text) from None
 
     @overload
     def get_str(self, name: str, default: str) -> str: ...
@@ -106,7 +107,7 @@ class DeltaConf(Mapping[str, str]):
         Raises:
             DeltaAnalysisError: any other value; names key and value.
         """
-        return self._parsed(name, default, _boolean, "true or false")
+        return self.read(Key(full_key(name), "flag", default, ""))
 
     @overload
     def get_int(self, name: str, default: int) -> int: ...
@@ -118,7 +119,7 @@ class DeltaConf(Mapping[str, str]):
         Raises:
             DeltaAnalysisError: any other value; names key and value.
         """
-        return self._parsed(name, default, int, "a whole number")
+        return self.read(Key(full_key(name), "whole", default, ""))
 
     @overload
     def get_float(self, name: str, default: float) -> float: ...
@@ -130,21 +131,7 @@ class DeltaConf(Mapping[str, str]):
         Raises:
             DeltaAnalysisError: any other value; names key and value.
         """
-        return self._parsed(name, default, _finite, "a number")
-
-    def _parsed(
-        self, name: str, default: _T | None, parse: Callable[[str], _T], expected: str
-    ) -> _T | None:
-        key = full_key(name)
-        text = self._values.get(key)
-        if text is None:
-            return default
-        try:
-            return parse(text.strip())
-        except (ValueError, KeyError):
-            raise DeltaAnalysisError(
-                f"the conf {key} must be {expected}, but it is {text!r}", key=key, value=text
-            ) from None
+        return self.read(Key(full_key(name), "number", default, ""))
 
 
 def _text(key: str, value: object) -> str:
@@ -161,30 +148,35 @@ def full_key(name: str) -> str:
     return name if name.startswith("spark.") else DELTA_PREFIX + name
 
 
-def _boolean(text: str) -> bool:
-    return _BOOLEANS[text.lower()]
+def option(given: Mapping[str, str], key: Key[_K]) -> _K:
+    """The value of an option of a read or a write, or the key's default.
+
+    Args:
+        given: the options, by their names in lower case.
+        key: named as the option is documented.
+
+    Raises:
+        DeltaAnalysisError: a value of another kind; names option and value.
+    """
+    try:
+        return key.parse(given.get(key.name.lower()))
+    except UnreadableValueError as exc:
+        raise illegal_option(key.name, exc.value, exc.expected) from None
 
 
-def _finite(text: str) -> float:
-    value = float(text)
-    if value != value or value in (float("inf"), float("-inf")):
-        raise ValueError(text)
-    return value
+def illegal_option(name: str, text: str, expected: str) -> DeltaAnalysisError:
+    """What refuses the value of an option, in Delta's words.
 
-
-def _seconds(text: str) -> float:
-    value = _finite(text)
-    if value <= 0:
-        raise ValueError(text)
-    return value
-
-
-_PARSERS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
-    "flag": (_boolean, "true or false"),
-    "whole": (int, "a whole number"),
-    "number": (_finite, "a number"),
-    "seconds": (_seconds, "a number of seconds above 0"),
-}
+    Args:
+        name: as the option is documented.
+        text: as it was given.
+        expected: completes "must be …".
+    """
+    return DeltaAnalysisError(
+        f"[DELTA_ILLEGAL_OPTION] Invalid value '{text}' for option '{name}', must be {expected}",
+        option=name,
+        value=text,
+    )
 
 
 _OF_TABLES: Final = (

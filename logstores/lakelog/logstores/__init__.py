@@ -21,6 +21,7 @@ from lakelog.logstores.errors import (
     MissingExtraError,
     StorageUnavailableError,
     UnknownLogStoreKeyError,
+    UnreadableValueError,
     UnsafeLogStoreError,
 )
 from lakelog.logstores.local import LocalLogStore
@@ -59,6 +60,7 @@ __all__ = [
     "Scope",
     "StorageUnavailableError",
     "UnknownLogStoreKeyError",
+    "UnreadableValueError",
     "UnsafeLogStoreError",
     "log_store_for",
     "resolve",

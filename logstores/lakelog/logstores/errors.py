@@ -8,6 +8,7 @@
     |   +-- InconsistentLogStoreConfError   two spellings, two values
     |   +-- UnknownLogStoreKeyError         a key that nothing reads
     |   +-- LogStoreClassError              a class that can't be found, imported or made
+    |   +-- UnreadableValueError            a value of another kind than its key takes
     +-- MissingExtraError            install the extra                        (ImportError)
 
 A store also raises the built-in `FileExistsError` (lost the race: rebase, next
@@ -31,6 +32,7 @@ __all__ = [
     "MissingExtraError",
     "StorageUnavailableError",
     "UnknownLogStoreKeyError",
+    "UnreadableValueError",
     "UnsafeLogStoreError",
     "install_command",
 ]
@@ -113,6 +115,24 @@ class UnsafeLogStoreError(LogStoreError):
 
 class LogStoreConfError(LogStoreError, ValueError):
     """The conf that chooses or sets up a store is wrong."""
+
+
+class UnreadableValueError(LogStoreConfError):
+    """A conf, an option or a property has a value that it can't have."""
+
+    def __init__(self, key: str, value: str, expected: str, where: str) -> None:
+        """Name all four.
+
+        Args:
+            key: the name.
+            value: as it was set.
+            expected: the words that complete "must be …".
+            where: what it was set in.
+        """
+        super().__init__(f"{where} {key} must be {expected}, but it is {value!r}")
+        self.key = key
+        self.value = value
+        self.expected = expected
 
 
 class InvalidLogStoreConfError(LogStoreConfError):

@@ -8,7 +8,12 @@ of Spark that the core reads are in `lakelog.core.keys`, which builds on this.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast
+
+from lakelog.logstores.errors import UnreadableValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -31,20 +36,92 @@ class Key(Generic[T_co]):
     """One sentence or two, for the page of settings."""
     is_prefix: bool = False
     """Whether keys that continue after the name and a dot are read as well."""
+    least: int | None = None
+    """Of numbers; `None` for no bound."""
+    most: int | None = None
+
+    def parse(self, text: str | None, where: str = "the conf") -> T_co:
+        """What a text means, or the default where there is none.
+
+        Args:
+            text: as it was set.
+            where: what it was set in, for the error.
+
+        Raises:
+            UnreadableValueError: names the key, what it takes, the text and where it was set.
+        """
+        if text is None:
+            return self.default
+        try:
+            return cast("T_co", meaning(self.kind, text, self.least, self.most))
+        except ValueError as exc:
+            raise UnreadableValueError(self.name, text, str(exc), where) from None
+
+    def of(self, conf: Mapping[str, str]) -> T_co:
+        """What a conf says, or the default.
+
+        Raises:
+            UnreadableValueError: as `parse`.
+        """
+        return self.parse(conf.get(self.name))
 
     def __str__(self) -> str:
         """The name, so that a message can hold a key as it is."""
         return self.name
 
 
-def flag(name: str, default: bool, doc: str) -> Key[bool]:
+def meaning(kind: Kind, text: str, least: int | None = None, most: int | None = None) -> Any:
+    """What a text means, blanks around it aside: the one reader of confs, options and properties.
+
+    Args:
+        kind: what it has to be.
+        text: as it was set.
+        least: of numbers.
+        most: of numbers.
+
+    Raises:
+        ValueError: it is none; with the words that complete "must be …".
+    """
+    if kind == "text":
+        return text
+    word, allowed = text.strip(), _ALLOWED[kind]
+    if least is not None:
+        allowed += f" of at least {least}"
+    if most is not None:
+        allowed += f" and at most {most}"
+    try:
+        if kind == "flag":
+            return _FLAGS[word.lower()]
+        value = int(word) if kind == "whole" else float(word)
+        # A comparison with NaN is false.
+        above, below = least is None or value >= least, most is None or value <= most
+        if above and below and -_INFINITE < value < _INFINITE and (kind != "seconds" or value > 0):
+            return value
+    except (ValueError, KeyError):
+        pass
+    raise ValueError(allowed)
+
+
+_FLAGS: Final = {"true": True, "false": False}
+_INFINITE: Final = float("inf")
+_ALLOWED: Final[dict[Kind, str]] = {
+    "flag": "true or false",
+    "whole": "a whole number",
+    "number": "a number",
+    "seconds": "a number of seconds above 0",
+}
+
+
+def flag(name: str, default: bool, doc: str = "") -> Key[bool]:
     """A key that takes `true` or `false`."""
     return Key(name, "flag", default, doc)
 
 
-def whole(name: str, default: int, doc: str) -> Key[int]:
+def whole(
+    name: str, default: int, doc: str = "", *, least: int | None = None, most: int | None = None
+) -> Key[int]:
     """A key that takes a whole number."""
-    return Key(name, "whole", default, doc)
+    return Key(name, "whole", default, doc, least=least, most=most)
 
 
 def number(name: str, default: float, doc: str) -> Key[float]:
@@ -94,6 +171,7 @@ LOG_LIMIT: Final[Key[int | None]] = Key(
     "whole",
     None,
     "Bytes of memory that what is read of one log may take; half of the machine's where not set.",
+    least=1,
 )
 WARN_NOT_DURABLE: Final = flag(
     f"{LAKELOG_PREFIX}store.warnNotDurable",
@@ -134,7 +212,7 @@ AZURE_API_VERSION: Final[Key[str | None]] = Key(
     is_prefix=True,
 )
 AZURE_LEASE_DURATION: Final = whole(
-    f"{LAKELOG_PREFIX}azure.lease.duration", 15, "Seconds of a lease, 15 to 60."
+    f"{LAKELOG_PREFIX}azure.lease.duration", 15, "Seconds of a lease, 15 to 60.", least=15, most=60
 )
 AZURE_LEASE_WAIT: Final = seconds(
     f"{LAKELOG_PREFIX}azure.lease.wait", 10.0, "Seconds to wait for another writer's lease to end."
@@ -144,6 +222,8 @@ GCS_INTERVAL: Final[Key[float | None]] = Key(
     "number",
     None,
     "Seconds between two writes of one name; 1 where not set, 0 for emulators.",
+    least=0,
+    most=60,
 )
 DYNAMODB_ENDPOINT: Final[Key[str | None]] = Key(
     f"{LAKELOG_PREFIX}s3dynamodb.endpoint", "text", None, "The URL of DynamoDB, for emulators."
@@ -183,10 +263,9 @@ FSSPEC_SCOPE: Final[Key[str | None]] = Key(
     None,
     "Whom the file system's exclusive creation excludes: `none`, `process`, `host`, `cluster`.",
 )
-FSSPEC_ATOMIC: Final[Key[str | None]] = Key(
+FSSPEC_ATOMIC: Final = flag(
     f"{LAKELOG_PREFIX}fsspec.wholeFiles",
-    "flag",
-    None,
+    False,
     "Whether a file of it appears whole or not at all.",
 )
 FSSPEC_OPTIONS: Final[Key[str | None]] = Key(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from lakelog.logstores import keys
-from lakelog.logstores.errors import FileTooLargeError, LogStoreConfError
+from lakelog.logstores.errors import FileTooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -81,18 +81,8 @@ def log_limit(conf: Mapping[str, str]) -> int:
     Raises:
         LogStoreConfError: it is not a positive whole number.
     """
-    text = conf.get(LIMIT_KEY)
-    if text is None:
-        return _default()
-    try:
-        limit = int(text)
-    except ValueError:
-        limit = 0
-    if limit <= 0:
-        raise LogStoreConfError(
-            f"the conf {LIMIT_KEY} must be a positive whole number of bytes, but it is {text!r}"
-        )
-    return limit
+    limit = keys.LOG_LIMIT.of(conf) if LIMIT_KEY in conf else None
+    return _default() if limit is None else limit
 
 
 def check_length(path: str, length: int, limit: int) -> None:

@@ -10,13 +10,12 @@ import difflib
 import itertools
 from typing import TYPE_CHECKING
 
-from lakelog.logstores.errors import InconsistentLogStoreConfError, LogStoreConfError
+from lakelog.logstores.errors import InconsistentLogStoreConfError
 from lakelog.logstores.locations import STARS, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lakelog.logstores.keys import Key
 
 _HADOOP = "spark.hadoop."
 _SECRET_PARTS = (
@@ -45,7 +44,6 @@ _STORAGE_KEYS = (
     "lakelog.",
     "databricks.delta.commitLock.",
 )
-_TRUTH = {"true": True, "false": False}
 
 
 def hadoop_setting(conf: Mapping[str, str], *keys: str) -> str | None:
@@ -64,57 +62,6 @@ def hadoop_setting(conf: Mapping[str, str], *keys: str) -> str | None:
         if both:
             return both.pop().strip() or None
     return None
-
-
-def seconds_setting(
-    conf: Mapping[str, str], key: Key[float], default: float | None = None
-) -> float:
-    """A number of seconds above zero; `default`, else the key's own, where it is not set.
-
-    Raises:
-        LogStoreConfError: the value is not such a number.
-    """
-    text = conf.get(key.name)
-    if text is None:
-        return key.default if default is None else default
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < float("inf"):
-        raise LogStoreConfError(f"{key} must be a number of seconds above 0, but it is {text!r}")
-    return value
-
-
-def int_setting(conf: Mapping[str, str], key: str, default: int, *, least: int = 0) -> int:
-    """A whole number, not below `least`.
-
-    Raises:
-        LogStoreConfError: the value is not such a number.
-    """
-    text = conf.get(key)
-    if text is None:
-        return default
-    try:
-        value = int(text.strip())
-    except ValueError:
-        value = least - 1
-    if value < least:
-        raise LogStoreConfError(f"{key} must be a whole number from {least}, but it is {text!r}")
-    return value
-
-
-def bool_setting(text: str | None, key: str, default: bool) -> bool:
-    """`true` or `false`, in any case.
-
-    Raises:
-        LogStoreConfError: the text is neither.
-    """
-    if text is None:
-        return default
-    if text.strip().lower() not in _TRUTH:
-        raise LogStoreConfError(f"{key} must be true or false, but it is {text!r}")
-    return _TRUTH[text.strip().lower()]
 
 
 def masked(key: str, value: str) -> str:

@@ -20,7 +20,7 @@ SURFACE = {
         InvalidLogStoreConfError LocalLogStore LogStore LogStoreClassError LogStoreConfError
         LogStoreError MemoryLogStore MissingExtraError Resolution S3ConditionalLogStore
         S3DynamoDBLogStore S3SingleDriverLogStore Scope StorageUnavailableError
-        UnknownLogStoreKeyError UnsafeLogStoreError log_store_for resolve
+        UnknownLogStoreKeyError UnreadableValueError UnsafeLogStoreError log_store_for resolve
     """,
     "lakelog.logstores.conformance": """
         CheckResult FaultProxy HttpDialect HttpFaultConformance LogStoreConformance
@@ -30,7 +30,7 @@ SURFACE = {
         CommitOutcomeUnknownError FileTooLargeError InconsistentLogStoreConfError
         InvalidLogStoreConfError LogStoreClassError LogStoreConfError LogStoreError
         MissingExtraError StorageUnavailableError UnknownLogStoreKeyError
-        UnsafeLogStoreError install_command
+        UnreadableValueError UnsafeLogStoreError install_command
     """,
     "lakelog.logstores.object_store": """
         KeyTakenError NotTheServiceError ObjectClient ObjectEntry ObjectInfo ObjectLogStore Owner

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lakelog.core.change_feed.versions import ChangeBounds
     from lakelog.core.streaming.change_source import ChangeSource
     from lakelog.core.streaming.offsets import SourceOffset
-    from lakelog.core.streaming.stream_options import STREAM_OPTIONS, StreamOptions, boolean_option
+    from lakelog.core.streaming.stream_options import STREAM_OPTIONS, StreamOptions
     from lakelog.core.streaming.table_source import StreamSource
     from lakelog.core.streaming.tracking.tracker import stream_snapshot
 else:
@@ -30,7 +30,7 @@ else:
             "change_feed.versions": "ChangeBounds",
             "streaming.change_source": "ChangeSource",
             "streaming.offsets": "SourceOffset",
-            "streaming.stream_options": "STREAM_OPTIONS StreamOptions boolean_option",
+            "streaming.stream_options": "STREAM_OPTIONS StreamOptions",
             "streaming.table_source": "StreamSource",
             "streaming.tracking.tracker": "stream_snapshot",
         },

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lakelog.core.alter.new_columns import Addition, add_columns_at
     from lakelog.core.alter.property_changes import KEPT_BY_THE_TABLE, planned_properties
     from lakelog.core.arguments import checked_progress
-    from lakelog.core.conf import travelling_conf
+    from lakelog.core.conf import illegal_option, option, travelling_conf
     from lakelog.core.create.clone.clone_table import OF_ITS_LOG
     from lakelog.core.create.table import CreateMode, TableDefined, define_table
     from lakelog.core.input.given_types import schema_from
@@ -46,7 +46,7 @@ else:
             "alter.new_columns": "Addition add_columns_at",
             "alter.property_changes": "KEPT_BY_THE_TABLE planned_properties",
             "arguments": "checked_progress",
-            "conf": "travelling_conf",
+            "conf": "illegal_option option travelling_conf",
             "create.clone.clone_table": "OF_ITS_LOG",
             "create.table": "CreateMode TableDefined define_table",
             "input.given_types": "schema_from",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lakelog.core.features.byte_sizes import parse_byte_size
+from lakelog.logstores.keys import meaning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,30 +25,8 @@ class Property(NamedTuple):
     """Text of the default; `None`: not set."""
 
 
-def _boolean(text: str) -> bool:
-    match text.strip().lower():
-        case "true":
-            return True
-        case "false":
-            return False
-    raise ValueError("true or false")
-
-
 def _integer(least: int, most: int | None = None) -> Callable[[str], int]:
-    wanted = f"a whole number of at least {least}"
-    if most is not None:
-        wanted += f" and at most {most}"
-
-    def parse(text: str) -> int:
-        try:
-            value = int(text.strip())
-        except ValueError:
-            raise ValueError(wanted) from None
-        if value < least or (most is not None and value > most):
-            raise ValueError(wanted)
-        return value
-
-    return parse
+    return partial(meaning, "whole", least=least, most=most)
 
 
 def _interval(text: str) -> int:
@@ -70,6 +50,8 @@ def _one_of(*words: str) -> Callable[[str], str]:
 
     return parse
 
+
+_boolean: Final = partial(meaning, "flag")
 
 _NO: Final = Property(_boolean, "false")
 
@@ -150,8 +132,9 @@ OLD_NAMES: Final = {"delta.enableChangeDataFeed": "delta.enableChangeDataCapture
 """Name of today -> the one before; old tables may still hold it."""
 
 
+@lru_cache(maxsize=1024)
 def parse_value(name: str, text: str) -> Any:
-    """The value that a property's text stands for.
+    """The value that a property's text stands for: each snapshot asks, mostly for the same.
 
     Raises:
         ValueError: none; the message completes the sentence "must be …".

@@ -8,6 +8,7 @@ from lakelog.core import keys
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.maintain.optimize.auto_compaction import AutoCompaction
 from lakelog.core.transaction.command_commit import commit_command
+from lakelog.logstores.keys import meaning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,10 +60,11 @@ def _is_wanted(conf: DeltaConf, properties: Mapping[str, str]) -> bool:
         return True
     if text is None:
         text, where = properties.get(_PROPERTY, "false"), f"the table property {_PROPERTY}"
-    if text.strip().lower() not in {"true", "false"}:
+    try:
+        return bool(meaning("flag", text))
+    except ValueError:
         raise DeltaAnalysisError(
             f"[DELTA_INVALID_AUTO_COMPACT_TYPE] Invalid auto-compact type: {text}. Allowed values "
             f"are: (true,false). It comes from {where}.",
             value=text,
-        )
-    return text.strip().lower() == "true"
+        ) from None

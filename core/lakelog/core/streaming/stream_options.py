@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
+from lakelog.core.conf import illegal_option, option
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.streaming.tracking.permission import ALLOWING_OPTIONS
+from lakelog.logstores.keys import flag, meaning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -94,13 +96,13 @@ class StreamOptions:
             starting_timestamp=None if time is None else _moment(time, millis),
             max_files=None if only_bytes else _count("maxFilesPerTrigger", files),
             max_bytes=None if size is None else _bytes("maxBytesPerTrigger", size),
-            ignore_deletes=boolean_option(given, "ignoreDeletes", False),
+            ignore_deletes=option(given, flag("ignoreDeletes", False)),
             # The first name is an old one for the second.
-            ignore_changes=boolean_option(given, "ignoreFileDeletion", False)
-            or boolean_option(given, "ignoreChanges", False),
-            skip_change_commits=boolean_option(given, "skipChangeCommits", False),
+            ignore_changes=option(given, flag("ignoreFileDeletion", False))
+            or option(given, flag("ignoreChanges", False)),
+            skip_change_commits=option(given, flag("skipChangeCommits", False)),
             exclude=_pattern(given.get("excluderegex")),
-            fail_on_data_loss=boolean_option(given, "failOnDataLoss", True),
+            fail_on_data_loss=option(given, flag("failOnDataLoss", True)),
             tracking_location=next((given[each] for each in _TRACKING if given.get(each)), None),
             tracking_id=given.get("streamingsourcetrackingid") or None,
             allowed={
@@ -109,36 +111,6 @@ class StreamOptions:
                 if each.lower() in given
             },
         )
-
-
-def boolean_option(given: Mapping[str, str], name: str, default: bool) -> bool:
-    """The value of an option that is on or off.
-
-    Args:
-        given: options of a read, by their names in lower case.
-        name: as it is documented.
-        default: where it is not given.
-
-    Raises:
-        DeltaAnalysisError: neither `true` nor `false`, ignoring case.
-    """
-    text: Any = given.get(name.lower())
-    if text is None:
-        return default
-    match text.strip().lower():
-        case "true":
-            return True
-        case "false":
-            return False
-    raise _bad(name, text, "'true' or 'false'")
-
-
-def _bad(name: str, text: str, expected: str) -> DeltaAnalysisError:
-    return DeltaAnalysisError(
-        f"[DELTA_ILLEGAL_OPTION] Invalid value '{text}' for option '{name}', must be {expected}",
-        option=name,
-        value=text,
-    )
 
 
 def _moment(text: str, millis: Callable[[str], int]) -> int:
@@ -165,18 +137,15 @@ def _count(name: str, text: str | None) -> int:
 
 def _whole(name: str, text: str, least: int, expected: str) -> int:
     try:
-        found = int(text.strip())
+        return int(meaning("whole", text, least))
     except ValueError:
-        raise _bad(name, text, expected) from None
-    if found < least:
-        raise _bad(name, text, expected)
-    return found
+        raise illegal_option(name, text, expected) from None
 
 
 def _bytes(name: str, text: str) -> int:
     found = _BYTES.fullmatch(text.strip().lower())
     if found is None or found[2] not in _UNITS or not int(found[1]):
-        raise _bad(name, text, "a size configuration such as '10g'")
+        raise illegal_option(name, text, "a size configuration such as '10g'")
     return int(found[1]) * _UNITS[found[2]]
 
 

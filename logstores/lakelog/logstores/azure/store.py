@@ -9,12 +9,10 @@ from lakelog.logstores.azure.client import AzureClient
 from lakelog.logstores.azure.conf import azure_settings
 from lakelog.logstores.azure.lease import LeaseTerms, lease
 from lakelog.logstores.azure.uri import parse_azure_uri
-from lakelog.logstores.errors import LogStoreConfError
 from lakelog.logstores.lines import encode_lines
 from lakelog.logstores.object_store.create_once import create_once
 from lakelog.logstores.object_store.store import ObjectLogStore
 from lakelog.logstores.object_store.trust import ensure_trusted
-from lakelog.logstores.settings import int_setting, seconds_setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -88,12 +86,10 @@ class AzureLeaseLogStore(AzureConditionalLogStore):
             LogStoreConfError: a setting of retries or leases is not a number, or out of range.
         """
         super().__init__(conf)
-        seconds = int_setting(self.conf, LEASE_KEY, keys.AZURE_LEASE_DURATION.default, least=15)
-        if seconds > 60:
-            raise LogStoreConfError(f"{LEASE_KEY} must be 15 to 60, but it is {seconds}")
+        seconds = keys.AZURE_LEASE_DURATION.of(self.conf)
         self._terms = LeaseTerms(
             seconds=seconds,
-            wait=seconds_setting(self.conf, keys.AZURE_LEASE_WAIT),
+            wait=keys.AZURE_LEASE_WAIT.of(self.conf),
             renew_every=seconds / 3,
         )
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NoReturn
 from urllib.parse import quote, urlsplit
 
+from lakelog.logstores import keys
 from lakelog.logstores.errors import InconsistentLogStoreConfError, LogStoreConfError
-from lakelog.logstores.settings import bool_setting, hadoop_setting
+from lakelog.logstores.settings import hadoop_setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -162,7 +163,7 @@ def _auth(conf: Mapping[str, str], root_url: str) -> Auth:
         return "key"
     if _auth_setting(conf, _FEDERATION):
         return "federation"
-    if bool_setting(_auth_setting(conf, "null.enable"), "fs.gs.auth.null.enable", False):
+    if keys.flag("fs.gs.auth.null.enable", False).parse(_auth_setting(conf, "null.enable")):
         return "anonymous"
     # Google's own clients assume that an emulator needs no credentials.
     emulated = "STORAGE_EMULATOR_HOST" in os.environ and root_url != GOOGLE

@@ -104,13 +104,5 @@ def _split(path: str) -> tuple[str, str]:
 
 
 def _interval(conf: Mapping[str, str]) -> float:
-    text = conf.get(INTERVAL_KEY)
-    if text is None:
-        return _DOCUMENTED
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 60:
-        raise LogStoreConfError(f"{INTERVAL_KEY} must be from 0 to 60 seconds, but it is {text!r}")
-    return value
+    value = keys.GCS_INTERVAL.of(conf)
+    return _DOCUMENTED if value is None else value

@@ -12,7 +12,6 @@ from lakelog.logstores.hdfs.client import HdfsClient
 from lakelog.logstores.hdfs.conf import HadoopConf, hadoop_conf, split_uri
 from lakelog.logstores.hdfs.webhdfs import WebHdfs
 from lakelog.logstores.object_store.store import retry_policy
-from lakelog.logstores.settings import seconds_setting
 from lakelog.logstores.systems import after_fork
 from lakelog.logstores.travelling import own_settings
 
@@ -44,7 +43,7 @@ class Hdfs:
         """
         self.conf: dict[str, str] = dict(conf)
         self.policy: RetryPolicy = retry_policy(conf)
-        self.timeout: float = seconds_setting(conf, keys.REQUEST_TIMEOUT)
+        self.timeout: float = keys.REQUEST_TIMEOUT.of(conf)
         self._lock = threading.Lock()
         self._clients: dict[str, tuple[HdfsClient, WebHdfs]] = {}
         _LIVE.add(self)

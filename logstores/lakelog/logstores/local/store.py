@@ -88,7 +88,8 @@ class LocalLogStore(LogStore):
                 if overwrite:
                     draft.replace()
                 else:
-                    draft.publish(single_writer=self._single_writer)
+                    promised = keys.SINGLE_WRITER.name in self.conf
+                    draft.publish(single_writer=promised and keys.SINGLE_WRITER.of(self.conf))
             # Behind the block: from here on the file is public, and a failure can't mean that
             # nothing was written.
             folder.keep(target)
@@ -120,10 +121,6 @@ class LocalLogStore(LogStore):
 
     def create_folder(self, path: str) -> None:  # noqa: D102
         make_folders(local_path(path))
-
-    @property
-    def _single_writer(self) -> bool:
-        return self.conf.get(keys.SINGLE_WRITER.name, "").strip().lower() == "true"
 
 
 def local_path(uri: str) -> str:

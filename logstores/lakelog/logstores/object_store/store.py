@@ -33,7 +33,6 @@ from lakelog.logstores.object_store.create_once import RetryPolicy, create_once,
 from lakelog.logstores.object_store.listing import in_name_order
 from lakelog.logstores.object_store.object_deletion import delete_objects
 from lakelog.logstores.object_store.trust import ensure_trusted
-from lakelog.logstores.settings import seconds_setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -71,8 +70,8 @@ def retry_policy(conf: Mapping[str, str]) -> RetryPolicy:
         LogStoreConfError: a setting is not a number of seconds.
     """
     return RetryPolicy(
-        budget=seconds_setting(conf, keys.RETRY_BUDGET),
-        reach=seconds_setting(conf, keys.REACH_BUDGET),
+        budget=keys.RETRY_BUDGET.of(conf),
+        reach=keys.REACH_BUDGET.of(conf),
     )
 
 
@@ -97,7 +96,7 @@ class ObjectLogStore(LogStore):
         """
         super().__init__(conf)
         self._policy = retry_policy(self.conf)
-        self._timeout = seconds_setting(self.conf, keys.REQUEST_TIMEOUT)
+        self._timeout = keys.REQUEST_TIMEOUT.of(self.conf)
 
     @abstractmethod
     def _locate(self, path: str) -> tuple[ObjectClient, str]:

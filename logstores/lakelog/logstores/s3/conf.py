@@ -10,14 +10,14 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlsplit
 
 from lakelog.logstores import keys
 from lakelog.logstores.errors import LogStoreConfError
 from lakelog.logstores.s3.credentials import AssumedRole, CredentialSource, sources_from
-from lakelog.logstores.settings import bool_setting, hadoop_setting, int_setting, seconds_setting
+from lakelog.logstores.settings import hadoop_setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -145,18 +145,16 @@ class _Keys:
         return own if hadoop_setting(self._conf, own) else common
 
     def flag(self, rest: str, *, default: bool) -> bool:
-        return bool_setting(self.get(rest), self.name(rest), default)
+        return keys.flag(self.name(rest), default).parse(self.get(rest))
 
     def number(self, rest: str, default: int, *, least: int) -> int:
-        text = self.get(rest)
-        key = self.name(rest)
-        return default if text is None else int_setting({key: text}, key, default, least=least)
+        return keys.whole(self.name(rest), default, least=least).parse(self.get(rest))
 
     def seconds(self, rest: str, conf: Mapping[str, str]) -> float:
         """Hadoop's durations (`200000`, `200s`, `3m`); else the time of every store."""
         text = self.get(rest)
         if text is None:
-            return seconds_setting(conf, keys.REQUEST_TIMEOUT, _DEFAULT_TIMEOUT)
+            return replace(keys.REQUEST_TIMEOUT, default=_DEFAULT_TIMEOUT).of(conf)
         return duration(text, self.name(rest))
 
     def _both(self, rest: str) -> tuple[str, str]:

@@ -13,7 +13,6 @@ from lakelog.logstores.locks import process_lock
 from lakelog.logstores.object_store.store import KeyTakenError, ObjectLogStore, create_once
 from lakelog.logstores.s3.client import S3Client
 from lakelog.logstores.s3.uri import bucket_and_key
-from lakelog.logstores.settings import bool_setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -114,8 +113,7 @@ class S3SingleDriverLogStore(S3ConditionalLogStore):
         if overwrite:
             super().write(path, lines, overwrite=True)
             return
-        allowed = self.conf.get(SINGLE_WRITER_KEY)
-        if not bool_setting(allowed, SINGLE_WRITER_KEY, default=False):
+        if not keys.SINGLE_WRITER.of(self.conf):
             raise UnsafeLogStoreError(
                 f"{path} was not written: S3SingleDriverLogStore can't tell which of two writers "
                 "came first. Use S3ConditionalLogStore (the default) if the endpoint supports "

@@ -8,7 +8,7 @@ Delta does (`S3DynamoDBLogStore.getParam`).
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from lakelog.logstores import keys
@@ -16,7 +16,6 @@ from lakelog.logstores.errors import InconsistentLogStoreConfError, LogStoreConf
 from lakelog.logstores.s3.conf import S3Settings
 from lakelog.logstores.s3.credentials import CredentialSource, sources_from
 from lakelog.logstores.s3_dynamodb.row_decided_log import GUARD_KEY, SCHEME_KEY, SCHEMES
-from lakelog.logstores.settings import bool_setting, int_setting, seconds_setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,10 +104,10 @@ class LockTableSettings:
             rcu=_number(conf, "provisionedThroughput.rcu", default.rcu, least=1),
             wcu=_number(conf, "provisionedThroughput.wcu", default.wcu, least=1),
             ttl=_number(conf, "ddb.ttl", default.ttl, least=0),
-            create=bool_setting(_ours(conf, "createTable"), CREATE_KEY, default=False),
-            guard=bool_setting(_ours(conf, "guard"), GUARD_KEY, default=True),
+            create=keys.flag(CREATE_KEY, False).parse(_ours(conf, "createTable")),
+            guard=keys.flag(GUARD_KEY, True).parse(_ours(conf, "guard")),
             key_scheme=_scheme(_ours(conf, "keyScheme")),
-            timeout=seconds_setting(conf, keys.REQUEST_TIMEOUT, default.timeout),
+            timeout=replace(keys.REQUEST_TIMEOUT, default=default.timeout).of(conf),
         )
 
 
@@ -135,9 +134,8 @@ def _ours(conf: Mapping[str, str], name: str) -> str | None:
 
 
 def _number(conf: Mapping[str, str], name: str, default: int, *, least: int) -> int:
-    text = _delta(conf, name)
     key = next((each for each in _spellings(name) if each in conf), _spellings(name)[0])
-    return default if text is None else int_setting({key: text}, key, default, least=least)
+    return keys.whole(key, default, least=least).parse(_delta(conf, name))
 
 
 def _endpoint(text: str | None) -> str | None:

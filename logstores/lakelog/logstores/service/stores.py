@@ -78,7 +78,7 @@ def refuse_unsafe(store: LogStore, path: str) -> None:
     Raises:
         UnsafeLogStoreError: it excludes no other writer, and the conf doesn't allow that.
     """
-    alone = store.conf.get(keys.SINGLE_WRITER.name, "").strip().lower() == "true"
+    alone = keys.SINGLE_WRITER.of(store.conf)
     if store.capabilities.exclusive_create is Scope.NONE and not alone:
         raise UnsafeLogStoreError(
             f"{class_path_of(type(store))} excludes no other writer of {path}, so two commits may "

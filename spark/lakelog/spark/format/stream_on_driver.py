@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import SimpleDataSourceStreamReader
 
-from lakelog.core.engine.streams import boolean_option
+from lakelog.core.engine.tables import option
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.logstores.keys import flag
 from lakelog.spark.workers.marked_errors import marked
 
 try:
@@ -45,7 +46,7 @@ def wants_driver(options: Mapping[str, str]) -> bool:
     Raises:
         DeltaAnalysisError: neither `true` nor `false`.
     """
-    return boolean_option(options, _OPTION, False)
+    return option(options, flag(_OPTION, False))
 
 
 def driver_reader(make: Callable[[], DataSourceStreamReader]) -> SimpleDataSourceStreamReader:

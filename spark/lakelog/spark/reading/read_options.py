@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from lakelog.core.engine.streams import boolean_option
+from lakelog.core.engine.tables import option
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.logstores.keys import flag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,5 +77,5 @@ def wants_changes(options: Mapping[str, str]) -> bool:
     Raises:
         DeltaAnalysisError: an option that asks for them is neither `true` nor `false`.
     """
-    said = [boolean_option(options, name, False) for name in _CHANGE_FEED]
+    said = [option(options, flag(name, False)) for name in _CHANGE_FEED]
     return any(said)

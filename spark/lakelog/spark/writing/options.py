@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.core import keys
-from lakelog.core.engine.tables import checked_progress
+from lakelog.core.engine.tables import checked_progress, illegal_option, option
 from lakelog.core.engine.write import (
     WriteRequest,
     file_settings,
@@ -15,17 +15,20 @@ from lakelog.core.engine.write import (
     rows_per_file,
 )
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.logstores.keys import Key, flag
 from lakelog.spark.session.option_names import check_option_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column
 
     from lakelog.core import DeltaConf
     from lakelog.core.engine.write import SaveMode
 
-_T = TypeVar("_T")
+_OPTIMIZE_WRITE: Final[Key[bool | None]] = Key("optimizeWrite", "flag", None, "")
+_TXN_VERSION: Final[Key[int | None]] = Key("txnVersion", "whole", None, "")
+_MAX_RECORDS: Final[Key[int | None]] = Key("maxRecordsPerFile", "whole", None, "")
 
 _MODES: dict[str, SaveMode] = {
     "append": "append",
@@ -122,18 +125,16 @@ class WriteOptions(WriteRequest):
         made = cls(
             mode=mode,
             partition_by=None if partition_by is None else tuple(partition_by),
-            merge_schema=_boolean(given, "mergeSchema", conf.read(keys.MERGE_SCHEMA)),
-            overwrite_schema=_boolean(given, "overwriteSchema", False),
+            merge_schema=option(given, flag("mergeSchema", conf.read(keys.MERGE_SCHEMA))),
+            overwrite_schema=option(given, flag("overwriteSchema", False)),
             replace_where=given.get("replacewhere"),
             dynamic_overwrite=_dynamic(mode, given, conf),
             batch=_transaction(given),
             user_metadata=given.get("usermetadata") or conf.read(keys.USER_METADATA),
-            data_change=_boolean(given, "dataChange", True),
+            data_change=option(given, flag("dataChange", True)),
             max_records_per_file=_limit(given, conf),
             compression=_codec(given, conf),
-            optimize_write=(
-                _boolean(given, "optimizeWrite", False) if "optimizewrite" in given else None
-            ),
+            optimize_write=option(given, _OPTIMIZE_WRITE),
             properties={k: v for k, v in options.items() if k.lower().startswith("delta.")},
         )
         made._check(given)
@@ -166,27 +167,8 @@ class WriteOptions(WriteRequest):
             )
 
 
-def _parsed(given: Mapping[str, str], name: str, parse: Callable[[str], _T], expected: str) -> _T:
-    text = given[name.lower()]
-    try:
-        return parse(text.strip())
-    except (ValueError, KeyError):
-        raise DeltaAnalysisError(
-            f"the option {name} must be {expected}, not {text!r}", option=name, value=text
-        ) from None
-
-
-def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
-    if name.lower() not in given:
-        return default
-    words = {"true": True, "false": False}
-    return _parsed(given, name, lambda text: words[text.lower()], "true or false")
-
-
 def _transaction(given: Mapping[str, str]) -> tuple[str, int] | None:
-    version = None
-    if "txnversion" in given:
-        version = _parsed(given, "txnVersion", int, "a whole number")
+    version = option(given, _TXN_VERSION)
     return checked_progress(given.get("txnappid"), version, ("txnAppId", "txnVersion"))
 
 
@@ -200,16 +182,18 @@ def _dynamic(mode: SaveMode, given: Mapping[str, str], conf: DeltaConf) -> bool:
     name = "partitionOverwriteMode"
     words = {"dynamic": True, "static": False}
     if name.lower() in given:
-        return _parsed(given, name, lambda text: words[text.lower()], "static or dynamic")
+        text = given[name.lower()]
+        if text.strip().lower() not in words:
+            raise illegal_option(name, text, "static or dynamic")
+        return words[text.strip().lower()]
     if given.get("replacewhere"):
         return False
     return of_conf
 
 
 def _limit(given: Mapping[str, str], conf: DeltaConf) -> int:
-    if "maxrecordsperfile" in given:
-        return max(0, _parsed(given, "maxRecordsPerFile", int, "a whole number"))
-    return rows_per_file(conf)
+    given_limit = option(given, _MAX_RECORDS)
+    return rows_per_file(conf) if given_limit is None else max(0, given_limit)
 
 
 def _codec(given: Mapping[str, str], conf: DeltaConf) -> str | None:

@@ -184,7 +184,7 @@ def test_a_path_of_another_storage_is_refused(path: str) -> None:
 
 @pytest.mark.parametrize("text", ["-1", "soon", "61", "nan"])
 def test_an_interval_out_of_range_is_refused(text: str) -> None:
-    with pytest.raises(LogStoreConfError, match="from 0 to 60 seconds"):
+    with pytest.raises(LogStoreConfError, match="a number of at least 0 and at most 60"):
         GCSLogStore({"spark.lakelog.gcs.minWriteInterval": text})
 
 

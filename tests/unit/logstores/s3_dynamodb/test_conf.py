@@ -68,7 +68,7 @@ def test_two_spellings_with_two_values_are_refused_by_name(first: str, second: s
 def test_a_number_that_is_none_is_refused_under_the_key_that_was_set(
     prefix: str, name: str, value: str
 ) -> None:
-    with pytest.raises(LogStoreConfError, match=f"^{prefix}{name} must be a whole number"):
+    with pytest.raises(LogStoreConfError, match=f"^the conf {prefix}{name} must be a whole number"):
         S3DynamoDBLogStore({prefix + name: value})
 
 

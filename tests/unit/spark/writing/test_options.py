@@ -97,12 +97,20 @@ def test_properties_of_a_new_table_keep_their_spelling():
 @pytest.mark.parametrize(
     ("given", "mode", "message"),
     [
-        ({"mergeSchema": "yes"}, "append", "mergeSchema must be true or false.*'yes'"),
-        ({"maxRecordsPerFile": "many"}, "append", "maxRecordsPerFile must be a whole number"),
+        ({"mergeSchema": "yes"}, "append", "'yes' for option 'mergeSchema', must be true or false"),
+        (
+            {"maxRecordsPerFile": "many"},
+            "append",
+            "maxRecordsPerFile', must be a whole number",
+        ),
         ({"compression": "rar"}, "append", "unknown compression 'rar'.*snappy"),
         ({"txnAppId": "a"}, "append", "txnAppId and txnVersion"),
         ({"txnVersion": "1"}, "append", "txnAppId and txnVersion"),
-        ({"txnAppId": "a", "txnVersion": "x"}, "append", "txnVersion must be a whole number"),
+        (
+            {"txnAppId": "a", "txnVersion": "x"},
+            "append",
+            "txnVersion', must be a whole number",
+        ),
         ({"partitionOverwriteMode": "x"}, "overwrite", "must be static or dynamic"),
         ({"replaceWhere": "a = 1"}, "append", r"works with mode\('overwrite'\) only"),
         ({"replaceWhere": ""}, "overwrite", "replaceWhere is empty"),
