@@ -276,7 +276,7 @@ class ListsMissingFoldersAsEmpty(MemoryLogStore):
             yield from super().list_from(path)
 
 
-class RefusesAfterMakingTheFolder(MemoryLogStore):
+class RefusesAfterMakingTheFolder(LocalLogStore):
     breaks: ClassVar[str] = "a_missing_folder_is_not_found"
 
     def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:

@@ -6,9 +6,10 @@ import threading
 from typing import TYPE_CHECKING
 
 from lakelog.logstores.errors import UnsafeLogStoreError
+from lakelog.logstores.memory import client
+from lakelog.logstores.memory.client import StoredObject
 from lakelog.logstores.object_store.store import (
     KeyTakenError,
-    ObjectClient,
     ObjectEntry,
     ObjectLogStore,
     Owner,
@@ -17,12 +18,11 @@ from lakelog.logstores.object_store.store import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     import pyarrow.fs
 
 
-class MemoryClient(ObjectClient):
+class MemoryClient(client.MemoryClient):
     """Keeps every promise.
 
     Attributes:
@@ -32,59 +32,45 @@ class MemoryClient(ObjectClient):
     """
 
     def __init__(self, endpoint: str = "memory://bucket", *, known: bool = False) -> None:
-        self.objects: dict[str, tuple[bytes, str | None]] = {}
+        super().__init__(endpoint)
         self.requests: list[tuple[str, str]] = []
         self.forbidden: set[str] = set()
-        self._endpoint = endpoint
         self._known = known
         self._lock = threading.Lock()
-
-    @property
-    def endpoint(self) -> str:
-        return self._endpoint
 
     @property
     def is_known(self) -> bool:
         return self._known
 
+    @property
+    def most_deletions(self) -> int:
+        return 1
+
     def create(self, key: str, body: bytes, token: str) -> None:
         self._asked("create", key)
-        with self._lock:
-            if key in self.objects:
-                raise KeyTakenError(key)
-            self.objects[key] = (body, token)
+        super().create(key, body, token)
 
     def put(self, key: str, body: bytes) -> None:
         self._asked("put", key)
-        self.objects[key] = (body, None)
+        super().put(key, body)
 
     def get(self, key: str) -> bytes:
         self._asked("get", key)
-        if key not in self.objects:
-            raise FileNotFoundError(key)
-        return self.objects[key][0]
+        return super().get(key)
 
     def owner(self, key: str) -> Owner | None:
         self._asked("owner", key)
-        return Owner(self.objects[key][1]) if key in self.objects else None
+        return super().owner(key)
 
     def page(
         self, prefix: str, start: str, continuation: str | None, limit: int | None
     ) -> tuple[list[ObjectEntry], str | None]:
         self._asked("page", prefix)
-        found: dict[str, ObjectEntry] = {}
-        for key, (body, _) in sorted(self.objects.items()):
-            name, slash, _ = key.removeprefix(prefix).partition("/")
-            if key.startswith(prefix):
-                found[name] = ObjectEntry(name, 0 if slash else len(body), 0, bool(slash))
-        return [entry for name, entry in found.items() if name >= start], None
+        return super().page(prefix, start, continuation, limit)
 
     def delete(self, key: str) -> None:
         self._asked("delete", key)
-        self.objects.pop(key, None)
-
-    def upload(self, key: str, source: Path) -> None:
-        self.put(key, source.read_bytes())
+        super().delete(key)
 
     def _asked(self, request: str, key: str) -> None:
         self.requests.append((request, key))
@@ -97,7 +83,7 @@ class IgnoringClient(MemoryClient):
 
     def create(self, key: str, body: bytes, token: str) -> None:
         self._asked("create", key)
-        self.objects[key] = (body, token)
+        self.objects[key] = StoredObject(body, token)
 
 
 class RacyClient(MemoryClient):
@@ -120,7 +106,7 @@ class RacyClient(MemoryClient):
             parties = self._together if self._gates else 1
             gate = self._gates.setdefault(key, threading.Barrier(parties))
         gate.wait(30)
-        self.objects[key] = (body, token)
+        self.objects[key] = StoredObject(body, token)
 
 
 class RefusingClient(MemoryClient):

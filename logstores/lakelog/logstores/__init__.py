@@ -25,13 +25,13 @@ from lakelog.logstores.errors import (
     UnsafeLogStoreError,
 )
 from lakelog.logstores.local import LocalLogStore
-from lakelog.logstores.memory import MemoryLogStore
 from lakelog.logstores.resolution import Resolution, log_store_for, resolve
 
 if typing.TYPE_CHECKING:
     from lakelog.logstores.azure import AzureConditionalLogStore, AzureLeaseLogStore
     from lakelog.logstores.gcs import GCSLogStore
     from lakelog.logstores.hdfs import HDFSLogStore
+    from lakelog.logstores.memory import MemoryLogStore
     from lakelog.logstores.s3 import S3ConditionalLogStore, S3SingleDriverLogStore
     from lakelog.logstores.s3_dynamodb import S3DynamoDBLogStore
 
@@ -72,6 +72,7 @@ _LAZY = {
     "AzureLeaseLogStore": "azure",
     "GCSLogStore": "gcs",
     "HDFSLogStore": "hdfs",
+    "MemoryLogStore": "memory",
     "S3ConditionalLogStore": "s3",
     "S3DynamoDBLogStore": "s3_dynamodb",
     "S3SingleDriverLogStore": "s3",

@@ -165,9 +165,9 @@ def test_a_check_that_is_not_there_is_refused_before_anything_is_made(tmp_path: 
 def test_memory_is_left_as_it_was() -> None:
     name = uuid.uuid4().hex
     store = MemoryLogStore()
-    store.create_folder(f"memory://{name}/t")
+    store.write(f"memory://{name}/t/mine", ["kept"])
     assert run(f"memory://{name}/t", "--quick", *ONE).exit_code == 0
-    assert list(store.list_from(f"memory://{name}/t/")) == []
+    assert [each.name for each in store.list_from(f"memory://{name}/t/")] == ["mine"]
 
 
 @pytest.mark.parametrize("spelling", ["./x", "x", "sub/../x"])

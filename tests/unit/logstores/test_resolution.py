@@ -32,7 +32,9 @@ MEMORY = "lakelog.logstores.MemoryLogStore"
 LOCAL = "lakelog.logstores.LocalLogStore"
 
 MODULE = """
-from lakelog.logstores import LogStoreError, MissingExtraError, LocalLogStore, MemoryLogStore
+from lakelog.logstores import (
+    LocalLogStore, LogStore, LogStoreError, MemoryLogStore, MissingExtraError
+)
 
 class MyStore(LocalLogStore):
     '''A third party's store.'''
@@ -46,7 +48,7 @@ class NeedsExtra(MemoryLogStore):
     def __init__(self, conf=None):
         raise MissingExtraError("mine", "MyStore")
 
-class Unfinished(MemoryLogStore.__bases__[0]):
+class Unfinished(LogStore):
     def read(self, path):
         return iter(())
 
@@ -373,7 +375,10 @@ def test_a_misspelt_class_of_ours_is_answered_with_the_nearest() -> None:
         ("{pkg}.stores.MyStor", "has no MyStor; did you mean MyStore?"),
         ("{pkg}.stores.NoStore", "not a subclass of lakelog.logstores.LogStore"),
         ("{pkg}.stores.a_function", "not a subclass of lakelog.logstores.LogStore"),
-        ("{pkg}.stores.Unfinished", "does not define capabilities, filesystem, filesystem_path"),
+        (
+            "{pkg}.stores.Unfinished",
+            "does not define capabilities, filesystem, filesystem_path",
+        ),
         ("{pkg}.stores.NeedsKey", "NeedsKey(conf) failed: KeyError: 'my.key'"),
         ("{pkg}.needs_sdk.Store", "No module named 'an_sdk_that_is_not_installed'"),
         ("{pkg}.broken.Store", "RuntimeError: no licence"),

@@ -2,59 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lakelog.logstores.contract import Capabilities, FileStatus, LogStore, Scope
+from lakelog.logstores.contract import Scope
 from lakelog.logstores.errors import LogStoreConfError
-from lakelog.logstores.lines import decode_lines, encode_lines
 from lakelog.logstores.locations import shown
-from lakelog.logstores.memory.named_trees import forget_tree, tree
+from lakelog.logstores.memory.client import bucket, forget_bucket
+from lakelog.logstores.object_store.store import ObjectLogStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     import pyarrow.fs
 
-    from lakelog.logstores.memory.named_trees import Node, Tree
-
-_CAPABILITIES = Capabilities(
-    exclusive_create=Scope.PROCESS,
-    partial_write_visible=False,
-    atomic_overwrite=True,
-    consistent_listing=True,
-    ordered_listing=True,
-    durable=False,
-)
+    from lakelog.logstores.contract import Capabilities
+    from lakelog.logstores.memory.client import MemoryClient
 
 
-class MemoryLogStore(LogStore):
+class MemoryLogStore(ObjectLogStore):
     """A log in memory, at `memory://name/path`; the default for the scheme `memory`.
 
-    All instances of a process share what is under one name; `filesystem` shows the same files.
-    Folders are as on a disk: they exist when made, and only then.
+    All instances of a process share what is under one name; `filesystem` shows the same files. As
+    on object storage, a folder is there while something is in it.
     """
 
-    def read(self, path: str) -> Iterator[str]:  # noqa: D102  # the contract says it
-        where, key = _locate(path)
-        return _read(where, key)
-
-    def read_bytes(self, path: str) -> bytes:  # noqa: D102
-        where, key = _locate(path)
-        return where.data(key)
-
-    def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:  # noqa: D102
-        where, key = _locate(path)
-        where.put(key, b"".join(encode_lines(lines)), overwrite=overwrite)
-
-    def list_from(self, path: str) -> Iterator[FileStatus]:  # noqa: D102
-        shown, slash, start = path.rpartition("/")
-        where, folder = _locate(shown + slash)
-        children = [pair for pair in where.children(folder) if pair[0] >= start]
-        return (_status(shown + slash + name, node) for name, node in children)
+    def _locate(self, path: str) -> tuple[MemoryClient, str]:
+        name, key = _parts(path)
+        return bucket(name), key
 
     @property
-    def capabilities(self) -> Capabilities:  # noqa: D102
-        return _CAPABILITIES
+    def capabilities(self) -> Capabilities:  # noqa: D102  # the contract says it
+        return replace(super().capabilities, exclusive_create=Scope.PROCESS, durable=False)
 
     @property
     def filesystem(self) -> pyarrow.fs.FileSystem:  # noqa: D102
@@ -64,16 +41,12 @@ class MemoryLogStore(LogStore):
 
     def filesystem_path(self, path: str) -> str:  # noqa: D102
         name, key = _parts(path)
-        return f"{name}/{key}".rstrip("/") if key else name or "/"
-
-    def create_folder(self, path: str) -> None:  # noqa: D102
-        where, key = _locate(path)
-        where.make_folder(key)
+        return f"{name}/{key}".rstrip("/") or "/"
 
     @staticmethod
     def forget(name: str) -> None:
         """Drop all that is under `memory://name`."""
-        forget_tree(name)
+        forget_bucket(name)
 
 
 def _parts(uri: str) -> tuple[str, str]:
@@ -81,29 +54,6 @@ def _parts(uri: str) -> tuple[str, str]:
     if not colon or scheme.lower() != "memory" or not rest.startswith("/"):
         raise LogStoreConfError(f"{shown(uri)} is not a path in memory: give memory://name/path")
     if not rest.startswith("//"):
-        return "", rest.strip("/")
+        return "", rest.lstrip("/")
     name, _, key = rest[2:].partition("/")
-    return name, key.strip("/")
-
-
-def _locate(uri: str) -> tuple[Tree, str]:
-    name, key = _parts(uri)
-    return tree(name), key
-
-
-def _read(where: Tree, key: str) -> Iterator[str]:
-    # splitlines of bytes also breaks at a lone \r; a split at \n doesn't.
-    return decode_lines(_pieces(where.data(key)))
-
-
-def _pieces(data: bytes) -> Iterator[bytes]:
-    start = 0
-    while (end := data.find(b"\n", start)) >= 0:
-        yield data[start : end + 1]
-        start = end + 1
-    if start < len(data):
-        yield data[start:]
-
-
-def _status(path: str, node: Node) -> FileStatus:
-    return FileStatus(path, node.length, node.modification_time, node.is_directory)
+    return name, key.lstrip("/")

@@ -147,7 +147,7 @@ class ObjectFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow ship
 
     def copy_file(self, src: str, dest: str) -> None:
         """Copy through this host."""
-        with self._reader(src) as source, _Sink(self, dest) as target:
+        with self.open_input_file(src) as source, self._sink(dest) as target:
             shutil.copyfileobj(source, target, _ONE_READ)
 
     def open_input_stream(self, path: str) -> Any:
@@ -155,12 +155,15 @@ class ObjectFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow ship
         return self.open_input_file(path)
 
     def open_input_file(self, path: str) -> Any:
-        """The object as it is now: when it is replaced, the next read fails."""
-        return pa.PythonFile(self._reader(path), mode="r")
+        """The object as it is now: when it is replaced, the next read fails, or gives the old."""
+        client, key = self._locate(path)
+        if isinstance(client, RangedObjectClient):
+            return pa.PythonFile(self._reader(client, key, path), mode="r")
+        return pa.BufferReader(self._again(path, lambda: client.get(key)))
 
     def open_output_stream(self, path: str, metadata: Any) -> Any:  # noqa: ARG002
         """An object that appears whole when the stream is closed."""
-        return pa.PythonFile(_Sink(self, path), mode="w")
+        return pa.PythonFile(self._sink(path), mode="w")
 
     def open_append_stream(self, path: str, metadata: Any) -> Any:
         """Refuse: objects are not appended to."""
@@ -171,10 +174,10 @@ class ObjectFiles(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow ship
         client, key = self._locate(path)
         self._again(path, lambda: client.upload(key, source))
 
-    def _reader(self, path: str) -> io.BufferedIOBase:
-        client, key = self._locate(path)
-        if not isinstance(client, RangedObjectClient):
-            return io.BytesIO(self._again(path, lambda: client.get(key)))
+    def _sink(self, path: str) -> io.IOBase:
+        return _Sink(self, path)
+
+    def _reader(self, client: RangedObjectClient, key: str, path: str) -> io.BufferedIOBase:
         info = self._file_at(path)
 
         def read(start: int, length: int) -> bytes:

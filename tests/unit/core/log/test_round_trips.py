@@ -15,6 +15,7 @@ from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import CorruptCheckpointError
 from lakelog.core.log import checkpoint_reader as checkpoints
 from lakelog.logstores import LocalLogStore, Scope
+from lakelog.logstores.memory.client import StoredObject
 from support.manual_clock import ManualClock
 from support.memory_client import MemoryClient, MemoryClientStore
 
@@ -108,7 +109,8 @@ def far_log(table: str) -> tuple[DeltaLog, Waiting]:
     client = Waiting()
     for path in Path(table, "_delta_log").rglob("*"):
         if path.is_file():
-            client.objects[f"t/{path.relative_to(table).as_posix()}"] = path.read_bytes(), None
+            name = f"t/{path.relative_to(table).as_posix()}"
+            client.objects[name] = StoredObject(path.read_bytes(), None)
     store = WatchedStore(client)
     return DeltaLog("mem://bucket/t", store, DeltaConf.from_mapping(None), ManualClock()), client
 

@@ -27,7 +27,8 @@ from lakelog.core import (
 )
 from lakelog.core.errors import CorruptCheckpointError
 from lakelog.core.portable import arrival
-from lakelog.logstores.memory.filesystem import MemoryHandler
+from lakelog.logstores import LogStore, MemoryLogStore
+from lakelog.logstores.object_store.filesystem import ObjectFiles
 from lakelog.logstores.threads import REQUESTS
 
 if TYPE_CHECKING:
@@ -107,17 +108,19 @@ class _Storage:
         """Which part of a file arrives."""
         self.says: Callable[[str], object] = lambda _path: None
         """Called before the storage is asked for a file."""
-        patch.setattr(MemoryHandler, "open_output_stream", self._opened())
-        patch.setattr(MemoryHandler, "move", self._moved())
-        patch.setattr(MemoryHandler, "get_file_info", self._seen())
+        # As by a store whose drafts are in the storage.
+        patch.setattr(MemoryLogStore, "staged", LogStore.staged)
+        patch.setattr(ObjectFiles, "open_output_stream", self._opened())
+        patch.setattr(ObjectFiles, "move", self._moved())
+        patch.setattr(ObjectFiles, "get_file_info", self._seen())
         # The module's alone: other threads sleep too.
         clock = SimpleNamespace(sleep=self.waits.append, monotonic=time.monotonic)
         patch.setattr(arrival, "time", clock)
 
     def _opened(self) -> Callable[..., Any]:
-        usual, storage = MemoryHandler.open_output_stream, self
+        usual, storage = ObjectFiles.open_output_stream, self
 
-        def opened(handler: MemoryHandler, path: str, metadata: Any) -> Any:
+        def opened(handler: ObjectFiles, path: str, metadata: Any) -> Any:
             if not storage.pattern.search(path):
                 return usual(handler, path, metadata)
             storage.lost.add(path)
@@ -126,9 +129,9 @@ class _Storage:
         return opened
 
     def _moved(self) -> Callable[..., None]:
-        usual, storage = MemoryHandler.move, self
+        usual, storage = ObjectFiles.move, self
 
-        def moved(handler: MemoryHandler, src: str, dest: str) -> None:
+        def moved(handler: ObjectFiles, src: str, dest: str) -> None:
             if not storage.pattern.search(dest):
                 return usual(handler, src, dest)
             storage.lost.add(dest)
@@ -137,9 +140,9 @@ class _Storage:
         return moved
 
     def _seen(self) -> Callable[..., Any]:
-        usual, storage = MemoryHandler.get_file_info, self
+        usual, storage = ObjectFiles.get_file_info, self
 
-        def seen(handler: MemoryHandler, paths: list[str]) -> Any:
+        def seen(handler: ObjectFiles, paths: list[str]) -> Any:
             for path in paths:
                 if path in storage.lost:
                     storage.says(path)

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakelog.logstores import LocalLogStore, LogStore, MemoryLogStore
+from lakelog.logstores import LocalLogStore
+from lakelog.logstores.memory.client import StoredObject
 from lakelog.logstores.object_store import TryAgainError
 from support.memory_client import MemoryClient, MemoryClientStore
 
@@ -39,8 +40,8 @@ class BulkClient(MemoryClient):
 
 
 def _filled(client: MemoryClient, count: int) -> list[str]:
-    client.objects = {f"t/{n}": (b"x", None) for n in range(count)}
-    client.objects["t/other"] = (b"x", None)
+    client.objects = {f"t/{n}": StoredObject(b"x", None) for n in range(count)}
+    client.objects["t/other"] = StoredObject(b"x", None)
     return [f"mem://bucket/t/{n}" for n in range(count)]
 
 
@@ -100,16 +101,11 @@ def test_without_permission_nothing_is_tried_one_by_one() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 40, 1000])
 def test_files_of_other_stores_go_by_their_file_system(tmp_path: Path, count: int) -> None:
-    stores: list[tuple[LogStore, str]] = [
-        (LocalLogStore(), str(tmp_path)),
-        (MemoryLogStore(), f"memory://deletion-{count}"),
-    ]
-    for store, root in stores:
-        store.create_folder(root)
-        paths = [f"{root}/f{n}" for n in range(count)]
-        for path in (*paths, f"{root}/kept"):
-            store.write(path, ["x"])
-        store.create_folder(f"{root}/folder")
-        failed = store.delete_files([*paths, f"{root}/missing", f"{root}/folder"])
-        assert set(failed) == {f"{root}/folder"}
-        assert {each.name for each in store.list_from(f"{root}/a")} == {"folder", "kept"}
+    store, root = LocalLogStore(), str(tmp_path)
+    paths = [f"{root}/f{n}" for n in range(count)]
+    for path in (*paths, f"{root}/kept"):
+        store.write(path, ["x"])
+    store.create_folder(f"{root}/folder")
+    failed = store.delete_files([*paths, f"{root}/missing", f"{root}/folder"])
+    assert set(failed) == {f"{root}/folder"}
+    assert {each.name for each in store.list_from(f"{root}/a")} == {"folder", "kept"}

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import FileSelector, FileType
 
+from lakelog.logstores.memory.client import StoredObject
 from lakelog.logstores.object_store import (
     ObjectEntry,
     ObjectInfo,
@@ -50,7 +51,7 @@ class RangedMemoryClient(MemoryClient, RangedObjectClient):
         self._asked("flat_page", prefix)
         found = [
             ObjectEntry(key[len(prefix) :], len(body), 0, key.endswith("/"))
-            for key, (body, _) in sorted(self.objects.items())
+            for key, (body, *_) in sorted(self.objects.items())
             if key.startswith(prefix)
         ]
         first = int(continuation or 0)
@@ -74,7 +75,8 @@ def files(client: MemoryClient) -> Any:
 
 
 def put(client: MemoryClient, **objects: bytes) -> None:
-    client.objects.update({name.replace("__", "/"): (body, None) for name, body in objects.items()})
+    for name, body in objects.items():
+        client.objects[name.replace("__", "/")] = StoredObject(body, None)
 
 
 def test_a_parquet_file_is_written_and_read_at_any_offset(files: Any, client: MemoryClient) -> None:
@@ -152,7 +154,7 @@ def test_files_are_copied_moved_and_deleted(files: Any, client: MemoryClient) ->
     put(client, a=b"1")
     files.copy_file("bucket/a", "bucket/b")
     files.move("bucket/a", "bucket/c")
-    assert {key: body for key, (body, _) in client.objects.items()} == {"b": b"1", "c": b"1"}
+    assert {key: body for key, (body, *_) in client.objects.items()} == {"b": b"1", "c": b"1"}
     files.delete_file("bucket/b")
     assert client.objects.keys() == {"c"}
 

@@ -126,6 +126,11 @@ def run_model(make: Callable[[], LogStore], root: str, examples: int) -> None:
                 store.filesystem.delete_file(store.filesystem_path(self.path(name)))
                 del self.truth[name]
 
+        @rule(name=_NAMES, lines=_LINES, who=_WHO)
+        def create_again(self, name: str, lines: list[str], who: int) -> None:
+            self.remove(name, who)
+            self.create(name, lines, who)
+
         @rule(name=_NAMES, who=_WHO)
         def read(self, name: str, who: int) -> None:
             found = read_or_none(self.stores[who], self.path(name))
