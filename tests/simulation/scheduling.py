@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+from lakelog.logstores import threads
 from support.faults import Crash, Fault
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class _Inline:
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:
     """Reads that the core makes side by side have an order here, and each is a step."""
-    with mock.patch.object(concurrent.futures, "ThreadPoolExecutor", _Inline):
+    with mock.patch.object(threads, "ThreadPoolExecutor", _Inline):
         yield
 
 
