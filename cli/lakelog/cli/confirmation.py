@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from lakelog.cli.app import EXIT_CANNOT_RUN
 from lakelog.cli.output import ask, error_line
 
-yes_option = click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
+if TYPE_CHECKING:
+    from lakelog.cli.shared_options import Option
+
+yes_option: Option = click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 """Answers the question, for scripts. Passed on as `yes`."""
 
 

@@ -10,6 +10,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lakelog.cli.shared_options import Option
     from lakelog.core.schema import StructType
 
 _FORMATS: Final = {
@@ -22,7 +23,7 @@ _FORMATS: Final = {
 }
 
 
-files_argument = click.argument(
+files_argument: Option = click.argument(
     "files",
     metavar="FILE...",
     nargs=-1,
@@ -30,7 +31,7 @@ files_argument = click.argument(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
 )
 """The files, at least one, on this host. Passed on as `files`."""
-format_option = click.option(
+format_option: Option = click.option(
     "--format",
     "form",
     type=click.Choice(["parquet", "csv", "json"]),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
@@ -20,9 +20,22 @@ from lakelog.cli.conf_file import parse_properties
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-uri_argument = click.argument("uri")
+_F = TypeVar("_F", bound="Callable[..., Any] | click.Command")
+
+
+class Option(Protocol):
+    """What gives a command an option or an argument."""
+
+    def __call__(self, function: _F, /) -> _F:
+        """The command with it."""
+        ...
+
+
+uri_argument: Option = click.argument("uri")
 """The URI that the command is about: a table, or the folder that is to hold tables."""
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+json_option: Option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document."
+)
 """One JSON document on standard output. Passed on as `as_json`."""
 
 

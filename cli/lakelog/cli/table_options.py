@@ -13,6 +13,7 @@ from lakelog.core.engine.tables import normalize_table_uri
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from lakelog.cli.shared_options import Option
     from lakelog.core import DeltaLog, Progress, Snapshot
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
@@ -42,7 +43,7 @@ def limit_option(default: int, what: str) -> Callable[[_F], _F]:
     )
 
 
-all_option = click.option("--all", "everything", is_flag=True, help="No limit.")
+all_option: Option = click.option("--all", "everything", is_flag=True, help="No limit.")
 """Takes the limit away. Passed on as `everything`."""
 
 

@@ -16,6 +16,7 @@ from lakelog.cli.table_options import bytes_text, count_text, open_log, saying
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from lakelog.cli.shared_options import Option
     from lakelog.core import DeltaLog, RowsChanged
 
 _DONE: Final = {"delete": "Deleted", "update": "Updated"}
@@ -23,10 +24,10 @@ _FOR_PYTHON: Final = ". To set the string itself as the value, use lit("
 _COUNTED: Final = {"delete": "numDeletedRows", "update": "numUpdatedRows"}
 
 
-note_option = click.option(
+note_option: Option = click.option(
     "--user-metadata", "note", metavar="TEXT", help="A note for the table's history."
 )
-attempts_option = click.option(
+attempts_option: Option = click.option(
     "--attempts",
     type=click.IntRange(1),
     default=10,
