@@ -7,6 +7,7 @@ contract alone: a check of another member does not see it.
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lakelog.logstores import MemoryLogStore
@@ -111,6 +112,9 @@ class JoinsItsPartsOverWhatIsThere(MemoryLogStore):
     def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:
         kept = list(lines)
         large = sum(map(len, kept)) > 8 << 20
+        if large:
+            # Parts take their time to go up; in memory they would not.
+            threading.Event().wait(0.1)
         super().write(path, kept, overwrite=overwrite or large)
 
 
@@ -126,6 +130,9 @@ class LooksOnceBeforeItsParts(MemoryLogStore):
             return
         kept = list(lines)
         large = sum(map(len, kept)) > 8 << 20
+        if large:
+            # Parts take their time to go up; in memory they would not.
+            threading.Event().wait(0.1)
         super().write(path, kept, overwrite=overwrite or large)
 
 
