@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from lakelog.core.errors import CommitOutcomeUnknownError, PostCommitError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -26,10 +28,14 @@ def again_if_rows_are_lost(command: Callable[[], _Result]) -> _Result:
 
     Raises:
         Exception: what the command raised, where it was not for lost rows, or for the fourth time.
+            Also what speaks of a commit that is, or may be, in the table, whatever its cause.
     """
     for attempt in range(1, _MOST):
         try:
             return command()
+        except (CommitOutcomeUnknownError, PostCommitError):
+            # A hook's failure quotes what Spark said: a second run would change the rows twice.
+            raise
         except Exception as exc:
             if _LOST not in str(exc):
                 raise

@@ -2,6 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from lakelog.core.errors import (
+    CommitOutcomeUnknownError,
+    PostCommitError,
+    PostCommitHookFailedError,
+)
 from lakelog.spark.session.kept_rows import again_if_rows_are_lost
 
 LOST = "Job aborted: [CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_7_0 not found!"
@@ -34,5 +39,20 @@ def test_another_error_is_raised_at_once() -> None:
         raise ValueError("of another kind")
 
     with pytest.raises(ValueError, match="another kind"):
+        again_if_rows_are_lost(command)
+    assert runs == [1]
+
+
+@pytest.mark.parametrize(
+    "kind", [PostCommitError, PostCommitHookFailedError, CommitOutcomeUnknownError]
+)
+def test_what_is_or_may_be_committed_is_not_run_again(kind: type[Exception]) -> None:
+    runs: list[int] = []
+
+    def command() -> None:
+        runs.append(1)
+        raise kind(f"version 7 of /t is committed, but a hook failed: {LOST}")
+
+    with pytest.raises(kind):
         again_if_rows_are_lost(command)
     assert runs == [1]
