@@ -31,8 +31,6 @@ QUICK := $(addprefix tests/, \
 	interop/test_core_with_deltalake.py interop/test_lakelog_spark_and_peers.py \
 	interop/test_merge_with_peers.py interop/test_streams_with_delta_spark.py \
 	interop/test_three_writers.py)
-# More for scripts/check_matrix.py: --every runs the unit tests in each cell.
-MATRIX_ARGS ?=
 # What `make release` is told: where the repository is, and more that scripts/release.py explains.
 URL ?=
 FILES ?=
@@ -93,7 +91,7 @@ docs: $(VENV)/.docs ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 check-matrix: java $(VENV)/.release ## Test each Python, PySpark and pyarrow that is supported
-	$(BIN)/python scripts/check_matrix.py $(if $(PYTHONS),--pythons "$(PYTHONS)") $(MATRIX_ARGS)
+	$(BIN)/python scripts/check_matrix.py $(if $(PYTHONS),--pythons "$(PYTHONS)")
 
 check-floors: java ## Test the lowest releases of all dependencies together, and the newest, on every backend
 	sh scripts/check_floors.sh

@@ -1,11 +1,12 @@
 """Test lakelog on each Python that it is made for, with each PySpark and pyarrow.
 
-    python scripts/check_matrix.py [--pythons "3.11 3.13"] [--every] [--jobs 2]
+    python scripts/check_matrix.py [--pythons "3.11 3.13"] [--jobs 2]
 
-Spark is tried in each cell: every way into and out of a table, once. The unit tests run in a cell
-for each Python, chosen so that each PySpark and both ends of pyarrow come up; with `--every` they
-run in all. Each Python with a PySpark is an environment of its own in the cache, by uv; what else
-is in it is the newest that there is. `scripts/check_floors.sh` tests the lowest together.
+Spark is tried in each cell: every way into and out of a table, once. The unit tests run once for
+each Python and pyarrow, beside each PySpark in turn, with a few random examples each: what is found
+here is another release, not a rare draw. Each Python with a PySpark is an environment of its own in
+the cache, by uv; what else is in it is the newest that there is. `scripts/check_floors.sh` tests
+the lowest together.
 """
 
 from __future__ import annotations
@@ -37,13 +38,19 @@ _FIRST_WITH_WHEELS = {"3.13": "18.0"}
 """Python -> the first pyarrow that has a wheel for it, where that is above lakelog's floor."""
 _LIMIT = 1800
 """Seconds for one run of tests: some five times what the unit tests take on a quiet machine."""
+_EXAMPLES = "0.2"
+"""Times as many random examples as `make test` draws."""
 
 
 def unit_cells(pythons: list[str]) -> set[tuple[str, str, str]]:
-    """Where the unit tests run: one cell for each Python, and each PySpark and pyarrow in one."""
+    """Where the unit tests run: in one cell for each Python and pyarrow.
+
+    Those of one Python are in two environments, which work at the same time.
+    """
     return {
-        (python, SPARKS[number % len(SPARKS)], ARROWS[(number + 1) % len(ARROWS)])
+        (python, SPARKS[(number + turn) % len(SPARKS)], arrow)
         for number, python in enumerate(pythons)
+        for turn, arrow in enumerate(ARROWS)
     }
 
 
@@ -69,7 +76,6 @@ def main() -> int:
     """Print a row for each cell; 1 if anything failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pythons", default=" ".join(minors()), help="minor versions")
-    parser.add_argument("--every", action="store_true", help="the unit tests in each cell too")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once")
     options = parser.parse_args()
     began = time.monotonic()
@@ -90,7 +96,7 @@ def main() -> int:
                 folder, found[python], "--editable", str(REPOSITORY), "--group",
                 f"{PROJECT}:test", pyspark, *wanted,
             )  # fmt: skip
-            all_of_it = options.every or (python, spark, arrow) in unit
+            all_of_it = (python, spark, arrow) in unit
             name = f"{python}-{_version(wheels[spark])}-{arrow}"
             rows.append(
                 (
@@ -133,7 +139,7 @@ def _tests(python: Path, name: str, what: str) -> str:
     began = time.monotonic()
     # A skip is what a user's machine has: with the lowest releases a few tests have no case.
     env = {key: value for key, value in os.environ.items() if key != "CI"}
-    env["LAKELOG_CLASS_ARCHIVES"] = "never"
+    env |= {"LAKELOG_CLASS_ARCHIVES": "never", "LAKELOG_EXAMPLES": _EXAMPLES}
     command = [str(python), "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", what]
     with log.open("w") as out:
         try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 RUNS = {
-    "matrix": ("check-matrix", "MATRIX_ARGS=--every"),
+    "matrix": ("check-matrix",),
     "floors": ("check-floors",),
     "release": ("release",),
     "cluster": ("cluster",),

@@ -77,7 +77,8 @@ def main() -> int:
     about = target / "about"
     about.mkdir()
     (about / "NOTES.md").write_text(notes((REPOSITORY / "CHANGELOG.md").read_text(), version))
-    (about / "recipe.yaml").write_text(recipe(_pyproject(), urls, _digest(sdist)))
+    (about / "recipe.yaml").write_text(text := recipe(_pyproject(), urls, _digest(sdist)))
+    _check_recipe(text)
     with tempfile.TemporaryDirectory(prefix="lakelog-envs-") as folder:
         rows = smoke(wheel, pythons, Path(folder))
         every = environment(
@@ -271,6 +272,16 @@ about:
   license_file: LICENSE
   summary: {project["description"]}
 """
+
+
+def _check_recipe(text: str) -> None:
+    """Have rattler-build read it: its fields, bounds and licence, before any channel is asked."""
+    from rattler_build import RattlerBuildError, Stage0Recipe
+
+    try:
+        Stage0Recipe.from_yaml(text).render()
+    except RattlerBuildError as error:
+        raise SystemExit(f"rattler-build does not take about/recipe.yaml: {error}") from error
 
 
 def _as_conda(requirement: str) -> str:

@@ -23,12 +23,12 @@ _TODAY = datetime.datetime.now(datetime.UTC).date().toordinal()
 SEED_OF_THE_DAY = SEED or int(os.environ.setdefault("LAKELOG_DAY", str(_TODAY)))
 """For what draws a sample of fixed cases: all of them come up within some weeks. Tests that draw by
 it have it in their names, and as `LAKELOG_SEED` it repeats the draw."""
-_TIMES = int(os.environ.get("LAKELOG_EXAMPLES", "1"))
+_TIMES = float(os.environ.get("LAKELOG_EXAMPLES", "1"))
 
 
 def examples(count: int) -> int:
-    """So many in `make test`; `LAKELOG_EXAMPLES` times as many in `make soak`."""
-    return count * _TIMES
+    """So many in `make test`; `LAKELOG_EXAMPLES` times as many elsewhere, as in `make soak`."""
+    return max(1, round(count * _TIMES))
 
 
 def of_the_day(cases: Sequence[_T], count: int = 1, *, about: str = "") -> list[_T]:
