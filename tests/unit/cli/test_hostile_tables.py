@@ -147,6 +147,17 @@ def runs() -> list[tuple[str, list[str]]]:
     return found
 
 
+def filled(way: list[str], uri: str, folder: Path) -> list[str]:
+    """The arguments, with places in a folder for what they name."""
+    named = folder / HOSTILE.replace("/", "")
+    rows = folder / f"{named.name}.json"
+    rows.write_text('{"id": 21, "p": "y"}\n')
+    given = {"{uri}": uri, "{new}": str(named), "{rows}": str(rows)}
+    if "{events}" in way:
+        given["{events}"] = events(folder, uri)
+    return [given.get(each, each) for each in way]
+
+
 def test_every_command_is_driven() -> None:
     assert ARGUMENTS.keys() == COMMANDS.keys()
 
@@ -157,13 +168,7 @@ def test_every_command_is_driven() -> None:
 def test_nothing_of_a_table_reaches_the_terminal_as_a_command(
     command: str, way: list[str], uri: str, tmp_path: Path
 ) -> None:
-    named = tmp_path / HOSTILE.replace("/", "")
-    rows = tmp_path / f"{named.name}.json"
-    rows.write_text('{"id": 21, "p": "y"}\n')
-    given = {"{uri}": uri, "{new}": str(named), "{rows}": str(rows)}
-    if "{events}" in way:
-        given["{events}"] = events(tmp_path, uri)
-    result = runner().invoke(app, [command, *(given.get(each, each) for each in way)])
+    result = runner().invoke(app, [command, *filled(way, uri, tmp_path)])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert said(result)
     assert not spoken(result.stdout + result.stderr)
@@ -199,7 +204,7 @@ BROKEN: dict[str, Callable[[RawLog], object]] = {
 def test_nor_of_a_table_that_can_not_be_read(command: str, name: str, tmp_path: Path) -> None:
     log = RawLog(tmp_path / "t").create()
     BROKEN[name](log)
-    way = [log.table if each == "{uri}" else each for each in ARGUMENTS[command][0]]
+    way = filled(ARGUMENTS[command][0], log.table, tmp_path)
     result = runner().invoke(app, [command, *way])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert not spoken(said(result))
