@@ -19,9 +19,10 @@ from mkdocs.exceptions import PluginError
 from mkdocs.plugins import event_priority
 
 SOUGHT = {
-    "airflow": "deploying/",
+    "airflow": "airflow/",
     "cdc": "change-data-feed/",
     "compaction": "optimize/",
+    "dagster": "dagster/",
     "dashboard": "report/",
     "databricks": "deploying/",
     "dbt": "dbt/",
@@ -30,6 +31,7 @@ SOUGHT = {
     "idempotent": "cookbook/",
     "jupyter": "deploying/",
     "kubernetes": "deploying/",
+    "openlineage": "airflow/",
     "rollback": "restore/",
     "scd": "cookbook/",
     "schema evolution": "spark/",

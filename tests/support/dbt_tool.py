@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import lakelog
-from support.delta_spark import cache_folder, exclusively, run
 from support.tools import tool
+from support.venvs import OURS, kept_environment, lakelog_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 __all__ = ["dbt_environment", "dbt_python"]
 
 # From 1.12 on dbt-core needs a package that is fetched from GitHub when it is installed.
 _DBT = ("dbt-core>=1.11,<1.12", "dbt-spark>=1.11,<1.12", "dbt-tests-adapter>=1.20,<1.21")
-_OURS = ("pyspark>=4,<5", "pandas>=2.2,<3", "pyarrow", "orjson", "sqlglot>=30.24,<31", "rich")
 
 
 @tool("dbt")
@@ -29,19 +25,8 @@ def dbt_python() -> Path:
     Raises:
         PeerUnavailableError: a download failed.
     """
-    cache = cache_folder()
-    cache.mkdir(parents=True, exist_ok=True)
-    folder = cache / "venv-dbt-1.11"
-    python, stamp = folder / "bin" / "python", folder / ".complete"
-    with exclusively(cache / "dbt.lock"):
-        if not stamp.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            run([sys.executable, "-m", "venv", str(folder)])
-            # The index has PySpark as a source alone; a wheel of it may have been kept.
-            pip = [str(python), "-m", "pip", "install", "--quiet", "--find-links"]
-            run([*pip, str(cache / "wheels"), *_DBT, *_OURS, "pytest>=9,<9.2"])
-            stamp.touch()
-    return python
+    others = ("pyspark>=4,<5", "pandas>=2.2,<3", "rich", "pytest>=9,<9.2")
+    return kept_environment("dbt-1.11", *_DBT, *OURS, *others)
 
 
 def dbt_environment(python: Path) -> Mapping[str, str]:
@@ -52,7 +37,7 @@ def dbt_environment(python: Path) -> Mapping[str, str]:
     """
     return os.environ | {
         "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": os.pathsep.join(str(Path(each).parent) for each in lakelog.__path__),
+        "PYTHONPATH": lakelog_path(),
         "PYSPARK_PYTHON": str(python),
         # Not long enough for more to be worth it.
         "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",

@@ -2,9 +2,11 @@
 
 A page's fences of `python`, `sql` and `bash` are its blocks. A fence of `text` or `json` right
 after one is what it shows: what it prints and, as in a notebook, the value of its last line.
-Two comments are for the runs alone, and no reader sees them:
+Comments are for the runs alone, and no reader sees them:
 
     <!-- setup                      a fence within the comment runs, and isn't shown
+    <!-- shows: FILE -->            the next block is that file of the repository, whole, which has
+                                    a test of its own
     <!-- not run: REASON -->        the next block needs what a test doesn't have
     <!-- page not run: REASON -->   all of the page does
 
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     import pytest
     from pyspark.sql import SparkSession
 
-__all__ = ["RUN", "STORAGES", "Block", "Page", "documents"]
+__all__ = ["REPOSITORY", "RUN", "STORAGES", "Block", "Page", "documents"]
 
 REPOSITORY: Final = Path(__file__).parents[2]
 RUN: Final = ("python", "sql", "bash")
@@ -59,6 +61,7 @@ _SHOWN: Final = re.compile(
     r"\s*^ *```(?:text|json)\n(?P<text>.*?)^ *```$", re.MULTILINE | re.DOTALL
 )
 _NOT_RUN: Final = re.compile(r"<!-- not run: (?P<reason>[^>]+) -->\s*\Z")
+_SHOWS: Final = re.compile(r"<!-- shows: (?P<file>\S+) -->\s*\Z")
 _PAGE_NOT_RUN: Final = re.compile(r"<!-- page not run: (?P<reason>[^>]+) -->")
 _ROOTS: Final = re.compile(r"(?:(?<![\w/.])|(?<=://))/(?=(?:lake|tmp)\b)")
 _SPARK: Final = re.compile(r"\bpyspark\b|lakelog\.spark")
@@ -82,7 +85,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
 class Block:
     """One fence.
 
-    `shown` is the span, in the page, of the output that follows it; `reason` says why it can't run.
+    `shown` is the span, in the page, of the output that follows it; `reason` says why it can't run;
+    `file` is the one that it shows.
     """
 
     language: str
@@ -91,6 +95,7 @@ class Block:
     indent: str
     shown: tuple[int, int] | None
     reason: str | None
+    file: str | None
 
 
 class Page:
@@ -111,6 +116,7 @@ class Page:
             language = fence["language"]
             before = page or _NOT_RUN.search(self.text, 0, fence.start())
             shown = _SHOWN.match(self.text, fence.end()) if language in RUN else None
+            shows = _SHOWS.search(self.text, 0, fence.start())
             yield Block(
                 language,
                 textwrap.dedent(fence["code"]),
@@ -118,12 +124,13 @@ class Page:
                 fence["indent"],
                 shown.span("text") if shown else None,
                 before["reason"] if before else None,
+                shows["file"] if shows else None,
             )
 
     @property
     def run(self) -> list[Block]:
         """The blocks that run."""
-        return [b for b in self.blocks if b.language in RUN and b.reason is None]
+        return [b for b in self.blocks if b.language in RUN and not (b.reason or b.file)]
 
     @property
     def needs_spark(self) -> bool:

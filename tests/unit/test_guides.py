@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.pages import RUN, STORAGES, Page, documents
+from support.pages import REPOSITORY, RUN, STORAGES, Page, documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +51,13 @@ def test_the_page_runs_as_pasted_and_shows_what_it_prints(
 def test_each_fence_of_the_page_runs_or_is_data(page: Page) -> None:
     languages = {block.language for block in page.blocks}
     assert languages <= DATA | set(RUN)
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=repr)
+def test_each_file_that_the_page_shows_is_as_it_is_there(page: Page) -> None:
+    for block in page.blocks:
+        if block.file:
+            assert (REPOSITORY / block.file).read_text("utf-8") == block.code
 
 
 def test_what_does_not_run_is_little_and_has_one_of_a_few_reasons() -> None:
