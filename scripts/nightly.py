@@ -60,10 +60,13 @@ def run(name: str, command: Iterable[str]) -> tuple[str, ...]:
         code = subprocess.run(
             [*command], cwd=PROJECT.parent, stdout=out, stderr=subprocess.STDOUT, check=False
         ).returncode
+    ended = "well" if code == 0 else f"failed ({code})"
     minutes = f"{(time.monotonic() - began) / 60:.1f}"
+    sys.stdout.write(f"== {name} ended {ended} after {minutes} minutes\n")
+    sys.stdout.flush()
     said = [line for line in log.read_text().splitlines() if line and not line.startswith("make:")]
     last = said[-1].strip("= |").replace("|", "/")[:90] if said else ""
-    return name, "well" if code == 0 else f"failed ({code})", minutes, last
+    return name, ended, minutes, last
 
 
 if __name__ == "__main__":

@@ -344,11 +344,17 @@ _JOB = """
     found = spark.sparkContext.parallelize([0], 1).map(
         lambda _: (has("lakelog"), has("pyarrow"))
     ).collect()[0]
-    from lakelog.spark import write
+    from lakelog.spark import read, write
     data = spark.range(6000).selectExpr("id", "id % 3 AS p", "CAST(id AS STRING) AS s")
     write(data).partitionBy("p").save(sys.argv[1])
     write(data).mode("append").save(sys.argv[1])
     print("executors:", found)
+    if not found[1]:
+        spark.conf.set("spark.lakelog.read.path", "arrow")
+        try:
+            read(spark).load(sys.argv[1]).collect()
+        except PySparkException as exc:
+            print("read:", exc)
 """
 
 
@@ -393,6 +399,8 @@ def test_executors_without_pyarrow_are_served_by_sparks_own_writer(tmp_path):
 
     assert "executors: (False, False)" in done.stdout
     assert "no pyarrow that Spark can use" in done.stderr
+    _, _, said = done.stdout.partition("read:")
+    assert "Set PYSPARK_PYTHON to a Python with pyarrow, or install it there" in said
 
 
 @pytest.mark.parametrize("name", ["driver", "native", "arrow"])

@@ -73,6 +73,13 @@ DeltaError.make_all_as(error_class)
 if isinstance(globals().get("__loader__"), zipimport.zipimporter):
     # Shipped to a worker by `workers.pyfiles`, without compiled dependencies.
     ensure_orjson()
+    if find_spec("pyarrow") is None:
+        raise ModuleNotFoundError(
+            f"No module named 'pyarrow' for {sys.executable}, the Python of Spark's workers, in "
+            "which lakelog needs it here. Set PYSPARK_PYTHON to a Python with pyarrow, or install "
+            "it there",
+            name="pyarrow",
+        )
 
 
 def read(spark: SparkSession) -> DeltaReader:

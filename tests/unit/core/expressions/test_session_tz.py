@@ -42,20 +42,27 @@ AS_GIVEN = {
 """A number."""
 
 
-@pytest.mark.parametrize("name", sorted(TAKES_ZONE))
-def test_every_call_that_depends_on_the_sessions_zone_is_told_it(name: str) -> None:
-    calls = 0
+@pytest.fixture(scope="module")
+def calls() -> dict[str, list[tuple[Path, ast.Call]]]:
+    """Where each of `TAKES_ZONE` is called."""
+    found: dict[str, list[tuple[Path, ast.Call]]] = {name: [] for name in TAKES_ZONE}
     for file in [*(REPO / "core").rglob("*.py"), *(REPO / "spark").rglob("*.py")]:
         where = file.as_posix().rpartition("/lakelog/")[2]
         for node in ast.walk(ast.parse(file.read_text())):
-            if not isinstance(node, ast.Call) or getattr(node.func, "id", "") != name:
-                continue
-            if (where, name) in AS_GIVEN:
-                continue
-            calls += 1
-            shown = ast.unparse(node)
-            assert re.search("session_tz|context|EvalContext", shown), f"{file}:{node.lineno}"
-    assert calls
+            name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
+            if isinstance(node, ast.Call) and name in found and (where, name) not in AS_GIVEN:
+                found[name].append((file, node))
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(TAKES_ZONE))
+def test_every_call_that_depends_on_the_sessions_zone_is_told_it(
+    calls: dict[str, list[tuple[Path, ast.Call]]], name: str
+) -> None:
+    assert calls[name]
+    for file, node in calls[name]:
+        shown = ast.unparse(node)
+        assert re.search("session_tz|context|EvalContext", shown), f"{file}:{node.lineno}"
 
 
 ZONES = ["America/New_York", "+05:30", "UTC"]
