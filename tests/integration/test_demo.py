@@ -56,14 +56,6 @@ def test_demo_classic_only_replaces_the_last_run_and_ends_with_an_exact_match(
 
 
 @pytest.mark.xdist_group("demo")
-def test_demo_classic_only_fails_when_the_faulty_month_is_not_corrected(tmp_path: Path) -> None:
-    done = run_demo(tmp_path, "--months", "1", "--without-correction")
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "NO MATCH: the table differs from the source in months 1" in done.stdout
-    assert "exact match" not in done.stdout
-
-
-@pytest.mark.xdist_group("demo")
 def test_demo_classic_only_reports_a_failed_process_with_its_last_lines(tmp_path: Path) -> None:
     done = run_demo(tmp_path, "--months", "1", "--conf", "spark.master=nonsense")
     assert done.returncode == 1, done.stdout + done.stderr
@@ -75,19 +67,23 @@ def test_demo_classic_only_reports_a_failed_process_with_its_last_lines(tmp_path
 
 @pytest.mark.xdist_group("demo")
 @pytest.mark.needs("minio")
-def test_demo_classic_only_runs_unchanged_on_object_storage_by_conf_alone(
+def test_demo_classic_only_runs_on_object_storage_by_conf_alone_and_sees_a_faulty_month(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
+    """An exact match there is what `test_backends.py` ends with, on every storage."""
     backend = backend_of("minio", request)
     confs = [f"--conf={key}={value}" for key, value in backend.conf.items()]
-    done = run_demo(tmp_path, "--table", backend.uri("flights"), "--months", "1", *confs)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "exact match: 500 rows in 1 month" in done.stdout
+    table = backend.uri("flights")
+    done = run_demo(tmp_path, "--table", table, "--months", "1", "--without-correction", *confs)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "NO MATCH: the table differs from the source in months 1" in done.stdout
+    assert "exact match" not in done.stdout
     assert "LogStore  lakelog.logstores.S3ConditionalLogStore" in done.stdout
     assert backend.conf["spark.hadoop.fs.s3a.secret.key"] not in done.stdout
     assert not (tmp_path / "flights").exists()
-    rows = DeltaLog.for_table(backend.uri("flights"), backend.conf).snapshot.to_arrow()
-    assert rows.num_rows == len(backend.rows_by_deltalake("flights")) == 500
+    rows = DeltaLog.for_table(table, backend.conf).snapshot.to_arrow()
+    # Some days of the faulty month were delivered twice.
+    assert rows.num_rows == len(backend.rows_by_deltalake("flights")) > 500
 
 
 @pytest.mark.xdist_group("demo")
