@@ -231,15 +231,15 @@ class BasicChecks(Checks):
         store.write(path, ["y" * 1000] * 2000)
         before = _open_files()
         held = []
-        for _ in range(200):
+        for _ in range(120):
             held += [store.read(path), store.list_from(folder + "/")]
             next(held[-1])
             next(held[-2])
         for iterator in held:
             getattr(iterator, "close", lambda: None)()
         grown = _open_files() - before
-        # Connection pools may open a few; 200 unfinished reads must not cost a file each.
-        expect(grown < 100, f"{grown} more files are open after closing 200 unfinished reads")
+        # Connection pools may open a few; 120 unfinished reads must not cost a file each.
+        expect(grown < 100, f"{grown} more files are open after closing 120 unfinished reads")
         del held
         expect_equal(len(read_all(store, path)), 2000, "lines of a reading started afterwards")
 
