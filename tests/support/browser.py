@@ -64,7 +64,8 @@ def look(url: str, ask: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         url: of the page.
-        ask: what the script knows: `width`, `dark`, `script`, `sort`, `filter`, `screenshot`, …
+        ask: what the script knows: `width`, `dark`, `script`, `sort`, `filter`, `screenshot`,
+            `steps`, …
     """
     folder = browser()
     axe = folder / "node_modules" / "axe-core" / "axe.min.js"

@@ -38,7 +38,9 @@ def _view(chromium: Any, ask: dict[str, Any], view: dict[str, Any]) -> dict[str,
     page.on("console", lambda each: said.append(f"{each.type}: {each.text}"))
     page.on("pageerror", lambda error: said.append(f"error: {error}"))
     page.on("request", lambda request: asked.append(request.url))
-    page.goto(ask["url"])
+    page.goto(view.get("url", ask["url"]))
+    for step in view.get("steps", ()):
+        _step(page, *step)
     seen: dict[str, Any] = {"text": page.inner_text("body")}
     if view.get("script", True):
         seen |= _by_script(page, ask, view)
@@ -46,6 +48,20 @@ def _view(chromium: Any, ask: dict[str, Any], view: dict[str, Any]) -> dict[str,
         page.screenshot(path=view["screenshot"], full_page=True)
     context.close()
     return {**seen, "said": said, "asked": asked}
+
+
+def _step(page: Any, kind: str, *given: Any) -> None:
+    """Something that a reader does, or waits for."""
+    if kind == "goto":
+        page.goto(given[0])
+    elif kind == "click":
+        page.locator(given[0]).first.click()
+    elif kind == "press":
+        page.locator(given[0]).first.press(given[1])
+    elif kind == "wait":
+        page.locator(given[0]).first.wait_for(timeout=given[1] if len(given) > 1 else 30_000)
+    else:
+        raise ValueError(kind)
 
 
 def _by_script(page: Any, ask: dict[str, Any], view: dict[str, Any]) -> dict[str, Any]:

@@ -42,6 +42,8 @@ ALLOWED = {
     ): "a file of a new name, in a folder that the door has made",
     ("cli/lakelog/cli/report/report_command.py", "replace"): "the page whose name the user gave",
     ("cli/lakelog/cli/report/report_command.py", "unlink"): "its draft, of a name that Python made",
+    ("cli/lakelog/cli/ui/ui_command.py", "write_text"): "a page that leads to the server, in a "
+    "temporary folder that Python made",
     ("core/lakelog/core/maintain/repair/backup.py", "open_output_stream"): "a copy in a backup's "
     "own folder, whose random name is new",
     ("core/lakelog/core/expressions/values/casts.py", "move"): "an offset of times, and no file",

@@ -48,6 +48,7 @@ COMMANDS: Final = {
     "sample": "lakelog.cli.sample.sample_command",
     "schema": "lakelog.cli.schema.schema_command",
     "serve": "lakelog.cli.serve",
+    "ui": "lakelog.cli.ui.ui_command",
     "update": "lakelog.cli.row_changes.update",
     "vacuum": "lakelog.cli.vacuum",
     "write": "lakelog.cli.write",
@@ -63,6 +64,7 @@ SECTIONS: Final = {
         "report": "A table as one HTML page: growth, files, columns, advice.",
         "sample": "Some rows of a table.",
         "schema": "The columns of a table, as a tree, as SQL or as JSON.",
+        "ui": "Tables in the browser: lists, growth, versions, rows, conflicts.",
     },
     "Change a table": {
         "alter": "Change columns, constraints and clustering.",

@@ -69,7 +69,7 @@ def command(uri: str, conf: dict[str, str], limit: int, everything: bool, as_jso
                 {
                     "table": name,
                     "newest_version": newest,
-                    "entries": [_document(each) for each in entries],
+                    "entries": [entry_facts(each) for each in entries],
                 }
             )
         )
@@ -145,7 +145,8 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _document(entry: HistoryEntry) -> dict[str, Any]:
+def entry_facts(entry: HistoryEntry) -> dict[str, Any]:
+    """One version as JSON values; `docs/cli.md` documents them."""
     return {
         "version": entry.version,
         "timestamp": time_text(entry.timestamp),

@@ -142,7 +142,7 @@ _REASONS = {
     """,
     "passes on what stores are asked, which is measured": "cli.serve",
     "starts another program": "cli.run",
-    "asks what history, files, OPTIMIZE and VACUUM ask, each measured": "cli.report",
+    "asks what history, files, OPTIMIZE and VACUUM ask, each measured": "cli.report cli.ui",
     "puts back what a command has noted": "Changes.undone_on_error Reads.undone_on_error",
     "what its function does is measured": """
         cli.alter cli.clone cli.convert cli.merge cli.write

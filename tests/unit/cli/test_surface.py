@@ -50,6 +50,7 @@ def test_the_commands_are_these() -> None:
             "sample",
             "schema",
             "serve",
+            "ui",
             "update",
             "vacuum",
             "write",

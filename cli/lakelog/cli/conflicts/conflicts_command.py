@@ -101,13 +101,21 @@ def conflicts_document(
     Raises:
         DeltaAnalysisError: nothing in the files is an event, or none is about the table.
     """
-    from lakelog.cli.conflicts.encounters import encounters_of
     from lakelog.cli.conflicts.event_files import read_events
-    from lakelog.cli.conflicts.separations import separations
 
     reading = read_events(events, conf, tell)
-    _refuse_other_logs(reading)
     tell("comparing")
+    return reading_document(reading, only, from_ms, limit)
+
+
+def reading_document(
+    reading: Reading, only: str | None, from_ms: int | None, limit: int | None
+) -> dict[str, Any]:
+    """As `conflicts_document`, of events that were read already."""
+    from lakelog.cli.conflicts.encounters import encounters_of
+    from lakelog.cli.conflicts.separations import separations
+
+    _refuse_other_logs(reading)
     chosen = _chosen(reading.events, only, from_ms)
     left_out = len(chosen) < len(reading.events)
     found = encounters_of(chosen, reading.events if left_out else ())

@@ -12,7 +12,7 @@ import io
 import sys
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import orjson
 
@@ -20,7 +20,7 @@ from lakelog.core.engine.tables import normalize_table_uri
 from lakelog.core.events import CommitOutcome, CommitStats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _SUFFIXES: Final = (".json", ".jsonl", ".ndjson", ".log")
 """Of the files that count in a folder; a file that is named counts whatever its name."""
@@ -83,34 +83,91 @@ def read_events(
                 "spark.lakelog.commitEvents.path names, or a folder of such files "
                 f"({', '.join(_SUFFIXES)})."
             )
-        for name, lines in opened:
-            tell(f"reading {name}")
-            found.files.append(name)
-            _take(found, seen, lines())
+        for file in opened:
+            tell(f"reading {file.name}")
+            found.files.append(file.name)
+            for line in file.lines(0):
+                _take(found, seen, line)
     return found
 
 
-def _take(found: Reading, seen: set[_Key], lines: Iterable[bytes]) -> None:
-    for line in lines:
-        if not line.strip():
-            continue
-        found.lines += 1
-        event = parse_event(line)
-        if event is None:
-            # Every event ends with a line break: without one, its writer was cut off.
-            if line.endswith(b"\n"):
-                found.foreign += 1
-            else:
-                found.torn += 1
-            continue
-        # The end of a commit that gave up bears the number of its last attempt.
-        ended = event.outcome is CommitOutcome.GIVEN_UP
-        key = (event.table, event.txn_id, event.attempt, ended)
-        if key in seen:
-            found.duplicates += 1
+class EventTail:
+    """The newest events of some places, read on from where the last look ended.
+
+    A file that became shorter is read from its start. A last line without its end is left for the
+    next look, and so are places that hold no file yet.
+    """
+
+    def __init__(self, places: Sequence[str], conf: Mapping[str, str], most: int) -> None:
+        """Read nothing yet.
+
+        Args:
+            places: as for `read_events`.
+            conf: the user's; leads to the storage.
+            most: how many events are kept; beyond that the oldest are forgotten.
+        """
+        self._places, self._conf, self._most = places, conf, most
+        self._ends: dict[str, int] = {}
+        self._seen: set[_Key] = set()
+        self.reading = Reading()
+        """What has been read so far."""
+        self.forgotten = 0
+        """Events that were read, and are no longer kept."""
+
+    def look(self) -> bool:
+        """Read what came since; whether anything did.
+
+        Raises:
+            OSError: a file can't be read.
+        """
+        before = self.reading.lines
+        files = [file for place in self._places for file in _files(place, self._conf)]
+        self.reading.files = [file.name for file in files]
+        for file in files:
+            end = self._ends.get(file.name, 0)
+            if file.size == end:
+                continue
+            end = end if end < file.size else 0
+            for line in file.lines(end):
+                if not line.endswith(b"\n"):
+                    break
+                end += len(line)
+                _take(self.reading, self._seen, line)
+            self._ends[file.name] = end
+            self._forget()
+        return self.reading.lines != before
+
+    def _forget(self) -> None:
+        events = self.reading.events
+        for event in events[: -self._most]:
+            self._seen.discard(_key(event))
+            self.forgotten += 1
+        del events[: -self._most]
+
+
+def _take(found: Reading, seen: set[_Key], line: bytes) -> None:
+    if not line.strip():
+        return
+    found.lines += 1
+    event = parse_event(line)
+    if event is None:
+        # Every event ends with a line break: without one, its writer was cut off.
+        if line.endswith(b"\n"):
+            found.foreign += 1
         else:
-            seen.add(key)
-            found.events.append(event)
+            found.torn += 1
+        return
+    key = _key(event)
+    if key in seen:
+        found.duplicates += 1
+    else:
+        seen.add(key)
+        found.events.append(event)
+
+
+def _key(event: CommitStats) -> _Key:
+    # The end of a commit that gave up bears the number of its last attempt.
+    return event.table, event.txn_id, event.attempt, event.outcome is CommitOutcome.GIVEN_UP
 
 
 def parse_event(line: bytes) -> CommitStats | None:
@@ -146,8 +203,15 @@ def _is_event(value: dict[str, Any]) -> bool:
     return value["outcome"] in _OUTCOMES and 0 <= value.get("winners", 0) <= _MOST_WINNERS
 
 
-def _files(place: str, conf: Mapping[str, str]) -> list[tuple[str, Callable[[], Iterable[bytes]]]]:
-    """The files of a place, by name, and how to open them."""
+class _EventFile(NamedTuple):
+    name: str
+    size: int
+    lines: Callable[[int], Iterator[bytes]]
+    """The lines from an offset on."""
+
+
+def _files(place: str, conf: Mapping[str, str]) -> list[_EventFile]:
+    """The files of a place, by name."""
     if "://" in place and not place.lower().startswith("file:"):
         return _remote(place, conf)
     path = normalize_table_uri(place) if place.lower().startswith("file:") else place
@@ -160,22 +224,23 @@ def _files(place: str, conf: Mapping[str, str]) -> list[tuple[str, Callable[[], 
             found += sorted(p for p in Path(name).rglob("*") if p.is_file() and _counts(p.name))
         else:
             found += [Path(name)] if Path(name).exists() else []
-    return [(str(each), _local_lines(each)) for each in found]
+    return [_EventFile(str(each), each.stat().st_size, _local_lines(each)) for each in found]
 
 
 def _counts(name: str) -> bool:
     return name.endswith(_SUFFIXES) and not name.startswith((".", "_"))
 
 
-def _local_lines(path: Path) -> Callable[[], Iterator[bytes]]:
-    def lines() -> Iterator[bytes]:
+def _local_lines(path: Path) -> Callable[[int], Iterator[bytes]]:
+    def lines(start: int) -> Iterator[bytes]:
         with path.open("rb") as source:
+            source.seek(start)
             yield from source
 
     return lines
 
 
-def _remote(place: str, conf: Mapping[str, str]) -> list[tuple[str, Callable[[], Iterable[bytes]]]]:
+def _remote(place: str, conf: Mapping[str, str]) -> list[_EventFile]:
     from pyarrow.fs import FileSelector, FileType
 
     from lakelog.logstores import log_store_for
@@ -184,29 +249,33 @@ def _remote(place: str, conf: Mapping[str, str]) -> list[tuple[str, Callable[[],
     filesystem, path = store.filesystem, store.filesystem_path(place)
     info = filesystem.get_file_info(path)
     if info.type == FileType.File:
-        names = [path]
+        infos = [info]
     else:
         parts = path.split("/")
         wild = next((i for i, part in enumerate(parts) if any(s in part for s in _WILD)), None)
         base = path if wild is None else "/".join(parts[:wild])
         selector = FileSelector(base, recursive=True, allow_not_found=True)
-        names = sorted(
-            each.path
-            for each in filesystem.get_file_info(selector)
-            if each.type == FileType.File
-            and (_counts(each.base_name) if wild is None else _matches(each.path, path))
+        infos = sorted(
+            (
+                each
+                for each in filesystem.get_file_info(selector)
+                if each.type == FileType.File
+                and (_counts(each.base_name) if wild is None else _matches(each.path, path))
+            ),
+            key=lambda each: each.path,
         )
 
-    def lines_of(name: str) -> Callable[[], Iterator[bytes]]:
-        def lines() -> Iterator[bytes]:
+    def lines_of(name: str) -> Callable[[int], Iterator[bytes]]:
+        def lines(start: int) -> Iterator[bytes]:
             # Arrow's own files have no lines.
             with io.BufferedReader(filesystem.open_input_file(name)) as source:
+                source.seek(start)
                 yield from source
 
         return lines
 
     prefix = place[: place.index("://") + 3]
-    return [(f"{prefix}{name}", lines_of(name)) for name in names]
+    return [_EventFile(f"{prefix}{each.path}", each.size, lines_of(each.path)) for each in infos]
 
 
 def _matches(path: str, pattern: str) -> bool:

@@ -14,11 +14,12 @@ from lakelog.cli.table_options import bytes_text, count_text, looked_at, one_lin
 if TYPE_CHECKING:
     from lakelog.core import DeltaLog, Snapshot
 
-_GROUPS: Final = {
+FILE_GROUPS: Final = {
     "added": "added",
     "removed": "removed",
     "with_other_deletion_vector": "other deletion vector",
 }
+"""What happened to files, as `comparison` and as people name it."""
 
 
 @click.command(short_help="What differs between two versions of a table.")
@@ -64,17 +65,22 @@ def _print(found: dict[str, Any]) -> None:
         ("", f"Version {before['version']}", f"Version {after['version']}", "Difference"),
         [
             ("time (UTC)", before["timestamp"], after["timestamp"], ""),
-            *(_numbers(name, before, after) for name in ("files", "rows", "bytes")),
+            *(difference(name, before, after) for name in ("files", "rows", "bytes")),
         ],
     )
     facts([("files in both", f"{found['files']['in_both']:,}")])
-    facts([(name, _sums(found["files"][key])) for key, name in _GROUPS.items()])
+    facts([(name, sums_text(found["files"][key])) for key, name in FILE_GROUPS.items()])
     if found["columns"]:
         heading("Columns")
         table(
             ("Column", "Change", "Before", "After"),
             [
-                (each["column"], each["change"], _shown(each["before"]), _shown(each["after"]))
+                (
+                    each["column"],
+                    each["change"],
+                    shown_value(each["before"]),
+                    shown_value(each["after"]),
+                )
                 for each in found["columns"]
             ],
         )
@@ -86,7 +92,8 @@ def _print(found: dict[str, Any]) -> None:
     _print_pairs("Progress of applications", found["transactions"])
 
 
-def _numbers(name: str, before: dict[str, Any], after: dict[str, Any]) -> tuple[str, ...]:
+def difference(name: str, before: dict[str, Any], after: dict[str, Any]) -> tuple[str, ...]:
+    """A number of two versions: its name, both values, and what lies between them."""
     shown = bytes_text if name == "bytes" else "{:,}".format
     old, new = before[name], after[name]
     if name == "rows" and (before[_UNKNOWN] or after[_UNKNOWN]):
@@ -104,7 +111,8 @@ def _at_least(sums: dict[str, Any]) -> str:
 _UNKNOWN: Final = "files_without_row_count"
 
 
-def _sums(sums: dict[str, Any]) -> str:
+def sums_text(sums: dict[str, Any]) -> str:
+    """`2 files, 1.5 MiB, 10 rows`."""
     text = f"{count_text(sums['files'], 'file')}, {bytes_text(sums['bytes'])}"
     if not sums["files"]:
         return "none"
@@ -115,7 +123,8 @@ def _sums(sums: dict[str, Any]) -> str:
     return text
 
 
-def _shown(value: Any) -> str:
+def shown_value(value: Any) -> str:
+    """A value before or after, in one line."""
     match value:
         case None:
             return ""
@@ -130,7 +139,8 @@ def _print_pairs(title: str, pairs: dict[str, Any]) -> None:
     if pairs:
         heading(title)
         rows = [
-            (name, _shown(each["before"]), _shown(each["after"])) for name, each in pairs.items()
+            (name, shown_value(each["before"]), shown_value(each["after"]))
+            for name, each in pairs.items()
         ]
         table(("", "Before", "After"), rows)
 

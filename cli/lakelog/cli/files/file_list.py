@@ -80,7 +80,11 @@ def is_mapped(snapshot: Snapshot) -> bool:
 
 
 def shown_rows(
-    snapshot: Snapshot, files: pa.Table, columns: Sequence[StatsColumn], limit: int | None
+    snapshot: Snapshot,
+    files: pa.Table,
+    columns: Sequence[StatsColumn],
+    limit: int | None,
+    start: int = 0,
 ) -> list[dict[str, Any]]:
     """The first files by path, as JSON values.
 
@@ -89,10 +93,11 @@ def shown_rows(
         files: rows of `FILE_SCHEMA`.
         columns: whose minimum, maximum and count of nulls to show, as the log has them.
         limit: how many; None for all.
+        start: how many of them to pass over.
     """
     # By path, so that the same command shows the same files.
     order = pc.sort_indices(files["path"])
-    shown = files.take(order if limit is None else order[:limit])
+    shown = files.take(order[start:] if limit is None else order[start : start + limit])
     counts = row_counts(shown).to_pylist()
     names = _partition_names(snapshot)
     rows = []

@@ -99,7 +99,7 @@ def facts(
     found["troubles"] += line.unread
     found["history"] = _history(line)
     tell("examining the storage")
-    found["doctor"] = _doctor(log, tell)
+    found["doctor"] = doctor_facts(log, tell)
     if events:
         found["contention"] = _tried(found, "the events", lambda: _contention(log, events, tell))
     found["advice"] = advice(found)
@@ -233,11 +233,12 @@ def _history(line: Timeline) -> dict[str, Any]:
         "to": time_text(max(times, default=None)),
         "by_time": _by_time(versions),
         "growth": _growth(versions),
-        "list": [_listed(each) for each in reversed(versions[-VERSIONS:])],
+        "list": [version_facts(each) for each in reversed(versions[-VERSIONS:])],
     }
 
 
-def _listed(each: Version) -> dict[str, Any]:
+def version_facts(each: Version) -> dict[str, Any]:
+    """One version, as `facts` lists it."""
     return {
         "version": each.version,
         "time": time_text(each.time),
@@ -293,7 +294,13 @@ def _growth(versions: Sequence[Version]) -> list[dict[str, Any]]:
     ]
 
 
-def _doctor(log: DeltaLog, tell: Callable[[str], None]) -> dict[str, Any]:
+def doctor_facts(log: DeltaLog, tell: Callable[[str], None]) -> dict[str, Any]:
+    """What the doctor sees of a table's storage without writing.
+
+    Args:
+        log: the table.
+        tell: called with what is being done.
+    """
     from lakelog.cli.doctor.examination import Depth, examine
 
     found = examine(log.table, dict(log.conf), Depth(read_only=True), tell).as_json()

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
-import io
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import quote
 
+from lakelog.cli.report.elements import (
+    CELL,
+    Cell,
+    amount_cell,
+    count_cell,
+    data_table,
+    day_text,
+    fact_list,
+    figure,
+    number_text,
+    size_text,
+    time_cell,
+)
 from lakelog.cli.report.facts import KINDS
 from lakelog.cli.report.pictures import Series, Tile, bars, lines, share_bar, text_of, treemap
 from lakelog.cli.report.words import FEATURES, PROPERTIES
@@ -18,8 +28,10 @@ from lakelog.cli.table_options import bytes_text, count_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_CELL: Final = 500
-"""Characters of a cell; a comment of 10,000 is cut."""
+VERSION_COLUMNS: Final = (
+    *("Version", "Time", "Operation", "Effect", "Files added", "Files removed"),
+    *("Took", "By", "Parameters", "Note"),
+)
 _TILES: Final = 60
 _KIND_WORDS: Final = {
     "write": "rows written",
@@ -29,13 +41,12 @@ _KIND_WORDS: Final = {
 }
 
 
-class Cell(NamedTuple):
-    """What a cell shows, and what it is sorted and exported by."""
+class Section(NamedTuple):
+    """A part of a page that can be linked to."""
 
-    text: str
-    value: Any
-    more: str = ""
-    """HTML behind the text, made here."""
+    name: str
+    title: str
+    html: str
 
 
 def page(found: Mapping[str, Any], made: str) -> str:
@@ -49,18 +60,14 @@ def page(found: Mapping[str, Any], made: str) -> str:
         resources.files("lakelog.cli.report").joinpath(name).read_text("utf-8")
         for name in ("report.css", "report.js")
     )
-    parts = [part for part in _sections(found) if part[2]]
-    links = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title, _ in parts)
-    body = "".join(
-        f'<section id="{name}" aria-labelledby="{name}-h"><h2 id="{name}-h">{title}</h2>{html}'
-        "</section>"
-        for name, title, html in parts
-    )
+    parts = sections(found)
+    links = section_links(parts)
+    body = section_list(parts)
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    title = text_of(found["table"], _CELL)
+    title = text_of(found["table"], CELL)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
@@ -83,12 +90,35 @@ def _subtitle(found: Mapping[str, Any]) -> str:
     if what is None:
         return "The newest version can't be read."
     description = what["description"] or what["name"] or ""
-    return f"Version {what['version']:,}, {text_of(_time(what['timestamp']).text)}. " + text_of(
-        description, _CELL
+    return f"Version {what['version']:,}, {text_of(time_cell(what['timestamp']).text)}. " + text_of(
+        description, CELL
     )
 
 
-def _sections(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def sections(found: Mapping[str, Any]) -> list[Section]:
+    """The page's sections, in order; those that have nothing to show are left out.
+
+    Args:
+        found: what `facts` has gathered, without secrets.
+    """
+    return [Section(*each) for each in _all_sections(found) if each[2]]
+
+
+def section_links(parts: Sequence[Section]) -> str:
+    """Links to sections, as items of a list."""
+    return "".join(f'<li><a href="#{each.name}">{each.title}</a></li>' for each in parts)
+
+
+def section_list(parts: Sequence[Section]) -> str:
+    """Sections with their headings."""
+    return "".join(
+        f'<section id="{name}" aria-labelledby="{name}-h"><h2 id="{name}-h">{title}</h2>{html}'
+        "</section>"
+        for name, title, html in parts
+    )
+
+
+def _all_sections(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     yield "summary", "Summary", _summary(found)
     yield "advice", "What to do", _advice(found)
     yield "history", "Versions", _history(found["history"])
@@ -96,14 +126,14 @@ def _sections(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     yield "partitions", "Partitions", _partitions(found.get("files") or {})
     yield "columns", "Columns", _columns(found.get("columns"))
     yield "log", "The log", _log(found)
-    yield "contention", "Contention", _contention(found.get("contention"))
+    yield "contention", "Contention", contention(found.get("contention"))
     yield "features", "Features and properties", _features(found.get("what"))
     yield "storage", "Storage", _storage(found["doctor"])
 
 
 def _summary(found: Mapping[str, Any]) -> str:
     troubles = "".join(
-        f'<p class="trouble">{text_of(each, _CELL)}</p>' for each in found["troubles"]
+        f'<p class="trouble">{text_of(each, CELL)}</p>' for each in found["troubles"]
     )
     files, what = found.get("files"), found.get("what")
     if files is None or what is None:
@@ -118,19 +148,11 @@ def _summary(found: Mapping[str, Any]) -> str:
         ("Files", f"{files['files']:,}"),
         ("Versions left", f"{found['history']['versions']:,}"),
         ("Partitioned by", ", ".join(what["partition_columns"]) or "nothing"),
-        ("Created", _time(what["created"]).text or "unknown"),
+        ("Created", time_cell(what["created"]).text or "unknown"),
         ("Commits are safe by", what["store"]["class"].rpartition(".")[2]),
         ("Doctor", found["doctor"]["verdict"].replace("-", " ")),
     ]
-    return troubles + _facts(pairs)
-
-
-def _facts(pairs: Sequence[tuple[str, Any]], style: str = "facts") -> str:
-    items = "".join(
-        f"<div><dt>{text_of(name)}</dt><dd>{text_of(value, 120)}</dd></div>"
-        for name, value in pairs
-    )
-    return f'<dl class="{style}">{items}</dl>'
+    return troubles + fact_list(pairs)
 
 
 def _advice(found: Mapping[str, Any]) -> str:
@@ -138,7 +160,7 @@ def _advice(found: Mapping[str, Any]) -> str:
     if not steps:
         return "<p>Nothing: no step would save anything worth it.</p>"
     items = "".join(
-        f"<li>{text_of(each['what'], _CELL)} <span class='dim'>Saves {text_of(each['saves'], 200)}."
+        f"<li>{text_of(each['what'], CELL)} <span class='dim'>Saves {text_of(each['saves'], 200)}."
         f"</span><br><code>{text_of(each['command'], 2000)}</code></li>"
         for each in steps
     )
@@ -149,28 +171,31 @@ def _history(found: Mapping[str, Any]) -> str:
     if not found["versions"]:
         return "<p>No commit is left in the log.</p>"
     buckets, grown = found["by_time"], found["growth"]
-    html = _figure(
+    html = figure(
         f"Commits over time, {count_text(found['versions'], 'version')}",
         bars(
             "Commits over time by kind",
-            [_day(each["from"]) for each in buckets],
+            [day_text(each["from"]) for each in buckets],
             [
                 Series(_KIND_WORDS[kind], f"c{at}", [each[kind] for each in buckets])
                 for at, kind in enumerate(KINDS, 1)
             ],
-            _plain,
+            number_text,
         ),
         "commits-over-time",
         ["From", *(_KIND_WORDS[kind] for kind in KINDS)],
-        [[_time(each["from"]), *(_count(each[kind]) for kind in KINDS)] for each in buckets],
+        [
+            [time_cell(each["from"]), *(count_cell(each[kind]) for kind in KINDS)]
+            for each in buckets
+        ],
     )
     if grown:
         html += '<div class="pair">' + "".join(
             _grown(grown, *each)
             for each in (
-                ("Rows", "rows", "c1", _plain, 1),
-                ("Bytes", "bytes", "c2", _size, 1024),
-                ("Files", "files", "c3", _plain, 1),
+                ("Rows", "rows", "c1", number_text, 1),
+                ("Bytes", "bytes", "c2", size_text, 1024),
+                ("Files", "files", "c3", number_text, 1),
             )
         )
         html += "</div>"
@@ -180,47 +205,50 @@ def _history(found: Mapping[str, Any]) -> str:
 def _grown(
     grown: Sequence[Mapping[str, Any]], title: str, name: str, style: str, number: Any, unit: int
 ) -> str:
-    labels = [f"version {each['version']:,}, {_day(each['time'])}" for each in grown]
+    labels = [f"version {each['version']:,}, {day_text(each['time'])}" for each in grown]
     values = [each[name] for each in grown]
     unknown = sum(value is None for value in values)
     caption = f"{title} after each version"
     if unknown:
         caption += f" (unknown for {count_text(unknown, 'version')})"
-    return _figure(
+    return figure(
         caption,
         lines(caption, labels, Series(title, style, values), number, unit),
         f"growth-{name}",
         ["Version", "Time", title],
         [
-            [_count(each["version"]), _time(each["time"]), _amount(each[name], number)]
+            [count_cell(each["version"]), time_cell(each["time"]), amount_cell(each[name], number)]
             for each in grown
         ],
     )
 
 
 def _versions(found: Mapping[str, Any]) -> str:
-    rows = [
+    listed = found["list"]
+    more = found["versions"] - len(listed)
+    caption = f"The newest {count_text(len(listed), 'version')}"
+    if more:
+        caption += f"; {count_text(more, 'older version')}: lakelog history --all"
+    return data_table("versions", caption, VERSION_COLUMNS, version_rows(listed))
+
+
+def version_rows(listed: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    """The cells of `VERSION_COLUMNS`, of versions as `facts` lists them."""
+    return [
         [
-            _count(each["version"]),
-            _time(each["time"]),
+            count_cell(each["version"]),
+            time_cell(each["time"]),
             each["operation"] or "",
             each["effect"],
-            _count(each["files_added"]),
-            _count(each["files_removed"]),
-            _amount(each["duration_ms"], lambda ms: f"{ms:,} ms"),
+            count_cell(each["files_added"]),
+            count_cell(each["files_removed"]),
+            amount_cell(each["duration_ms"], lambda ms: f"{ms:,} ms"),
             ", ".join(filter(None, (each["user"], each["engine"]))),
             each["parameters"],
             each["note"] or "",
         ]
-        for each in found["list"]
+        for each in listed
     ]
-    columns = ["Version", "Time", "Operation", "Effect", "Files added", "Files removed"]
-    columns += ["Took", "By", "Parameters", "Note"]
-    more = found["versions"] - len(rows)
-    caption = f"The newest {count_text(len(rows), 'version')}"
-    if more:
-        caption += f"; {count_text(more, 'older version')}: lakelog history --all"
-    return _table("versions", caption, columns, rows)
 
 
 def _files(found: Mapping[str, Any]) -> str:
@@ -244,13 +272,13 @@ def _files(found: Mapping[str, Any]) -> str:
             f"{count_text(files['files_with_deleted_rows'], 'file')} are skipped by vectors"
         )
     shown = [Series("files", "c1", [each["files"] for each in sizes])]
-    return f"<p>{text_of(text, 400)}.</p>" + _figure(
+    return f"<p>{text_of(text, 400)}.</p>" + figure(
         "Sizes of files",
-        bars("Sizes of files", labels, shown, _plain),
+        bars("Sizes of files", labels, shown, number_text),
         "file-sizes",
         ["Size", "Files", "Bytes"],
         [
-            [label, _count(each["files"]), _amount(each["bytes"], _size)]
+            [label, count_cell(each["files"]), amount_cell(each["bytes"], size_text)]
             for label, each in zip(labels, sizes, strict=True)
         ],
         opened=True,
@@ -291,10 +319,10 @@ def _partitions(files: Mapping[str, Any]) -> str:
     rows = [
         [
             *("null" if value is None else value for value in each["partition_values"].values()),
-            _count(each["files"]),
-            _amount(each["bytes"], _size),
-            _amount(each["rows"], _plain),
-            _count(each["small_files"]),
+            count_cell(each["files"]),
+            amount_cell(each["bytes"], size_text),
+            amount_cell(each["rows"], number_text),
+            count_cell(each["small_files"]),
             Cell(
                 f"{each['bytes'] / whole:.1%}" if whole else "",
                 each["bytes"] / whole if whole else 0,
@@ -308,7 +336,7 @@ def _partitions(files: Mapping[str, Any]) -> str:
     return (
         f"<p>{text_of(text, 300)}.</p><figure><figcaption>Bytes by partition</figcaption>"
         f"{treemap('Bytes by partition', sorted(tiles, key=lambda tile: -tile.size))}</figure>"
-        + _table("partition-table", caption, columns, rows, numbers=len(names))
+        + data_table("partition-table", caption, columns, rows, numbers=len(names))
     )
 
 
@@ -333,7 +361,7 @@ def _columns(found: Mapping[str, Any] | None) -> str:
                 each.get("max", ""),
                 _share(nulls),
                 _share(overlap),
-                _amount(each.get("files_with_bounds"), _plain),
+                amount_cell(each.get("files_with_bounds"), number_text),
             ]
         )
     caption = f"From the statistics of {count_text(found['files_looked_at'], 'file')}"
@@ -344,7 +372,7 @@ def _columns(found: Mapping[str, Any] | None) -> str:
         "<p>“Opened by a lookup” is the share of files whose range holds a value of the column: "
         "the lower, the better a filter on it leaves files out. Bounds are the log's, and may be "
         "wider than the values.</p>"
-        + _table("column-table", caption, [*columns, "Files with bounds"], rows, numbers=5)
+        + data_table("column-table", caption, [*columns, "Files with bounds"], rows, numbers=5)
     )
 
 
@@ -382,10 +410,11 @@ def _log(found: Mapping[str, Any]) -> str:
                 f"{count_text(freed['files'], 'file')} ({bytes_text(freed['bytes'])})",
             )
         )
-    return _facts(pairs)
+    return fact_list(pairs)
 
 
-def _contention(found: Mapping[str, Any] | None) -> str:
+def contention(found: Mapping[str, Any] | None) -> str:
+    """Who loses commits to whom, by what `conflicts_document` says; nothing for None."""
     if not found:
         return ""
     span = f", {found['from']} to {found['to']}" if found["from"] else ""
@@ -396,13 +425,15 @@ def _contention(found: Mapping[str, Any] | None) -> str:
     jobs = [
         [
             each["job"],
-            *(_count(each[name]) for name in ("committed", "attempts", "retries", "lost")),
-            _count(each["given_up"]),
-            _amount(each["backoff_ms"] + each["lock_wait_ms"], lambda ms: f"{ms / 1000:,.1f} s"),
+            *(count_cell(each[name]) for name in ("committed", "attempts", "retries", "lost")),
+            count_cell(each["given_up"]),
+            amount_cell(
+                each["backoff_ms"] + each["lock_wait_ms"], lambda ms: f"{ms / 1000:,.1f} s"
+            ),
         ]
         for each in found["jobs"]
     ]
-    html = f"<p>{text_of(text, 300)}</p>" + _table(
+    html = f"<p>{text_of(text, 300)}</p>" + data_table(
         "jobs",
         "Jobs",
         ["Job", "Committed", "Attempts", "Retries", "Lost", "Gave up", "Waited"],
@@ -412,10 +443,10 @@ def _contention(found: Mapping[str, Any] | None) -> str:
     html += _matrix(found["pairs"])
     lost = [
         [
-            _time(each["time"]),
+            time_cell(each["time"]),
             each["job"],
             each["winner"],
-            _amount(each["winner_version"], str),
+            amount_cell(each["winner_version"], str),
             str(each["condition"]),
             str(each["partition"] or ""),
         ]
@@ -423,7 +454,7 @@ def _contention(found: Mapping[str, Any] | None) -> str:
     ]
     if lost:
         columns = ["Time", "Lost", "Winner", "At version", "Why", "Partition"]
-        html += _table("lost", "Commits that were lost", columns, lost)
+        html += data_table("lost", "Commits that were lost", columns, lost)
     return html
 
 
@@ -441,7 +472,7 @@ def _matrix(pairs: Sequence[Mapping[str, Any]]) -> str:
             lost, rebased = counts.get((loser, winner), (0, 0))
             row.append(Cell(f"{lost:,} lost, {rebased:,} rebased" if lost or rebased else "", lost))
         rows.append(row)
-    return _table(
+    return data_table(
         "who-lost",
         "Who lost to whom: losers down, winners across",
         ["Job", *winners],
@@ -473,17 +504,17 @@ def _features(what: Mapping[str, Any] | None) -> str:
         f"{protocol['min_writer_version']}."
     )
     refused = "".join(
-        f'<p class="trouble">{text_of(protocol[name], _CELL)}</p>'
+        f'<p class="trouble">{text_of(protocol[name], CELL)}</p>'
         for name in ("cannot_read", "cannot_write")
         if protocol[name]
     )
     html = f"<p>{text}</p>{refused}"
     if rows:
         columns = ["Feature", "What it is", "In use", "lakelog reads", "lakelog writes"]
-        html += _table("feature-table", "Features", columns, rows)
+        html += data_table("feature-table", "Features", columns, rows)
     if properties:
         columns = ["Property", "Value", "Delta's default", "What it does"]
-        html += _table("property-table", "Properties that are set", columns, properties)
+        html += data_table("property-table", "Properties that are set", columns, properties)
     return html
 
 
@@ -506,143 +537,10 @@ def _storage(found: Mapping[str, Any]) -> str:
         [each["check"], Cell(each["status"], each["status"]), each["summary"], each["remedy"]]
         for each in found["findings"]
     ]
-    return _facts(pairs, "facts wide") + _table(
+    return fact_list(pairs, "facts wide") + data_table(
         "findings",
         "What the doctor saw, without writing",
         ["Check", "Status", "What was seen", "What to do"],
         rows,
         statuses=1,
     )
-
-
-def _figure(
-    caption: str,
-    picture: str,
-    name: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[Any]],
-    *,
-    opened: bool = False,
-) -> str:
-    return (
-        f"<div><figure><figcaption>{text_of(caption, 200)}</figcaption>{picture}</figure>"
-        f"<details{' open' if opened else ''}><summary>The numbers</summary>"
-        f"{_table(name, caption, columns, rows, filtered=False)}</details></div>"
-    )
-
-
-def _table(
-    name: str,
-    caption: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[Any]],
-    *,
-    numbers: int | None = None,
-    statuses: int | None = None,
-    filtered: bool = True,
-) -> str:
-    """A table that sorts, and its rows as CSV.
-
-    Args:
-        name: its id.
-        caption: what it shows.
-        columns: their names.
-        rows: texts, or cells that are sorted by a value.
-        numbers: from which column on cells are numbers; found by their values if None.
-        statuses: which column has the words of the doctor.
-        filtered: whether there is a field to filter by.
-    """
-    right = [
-        at >= numbers
-        if numbers is not None
-        else bool(rows) and all(_is_number(row[at]) for row in rows)
-        for at in range(len(columns))
-    ]
-    head = "".join(
-        f'<th scope="col"{_class(right[at])}>{text_of(each)}</th>'
-        for at, each in enumerate(columns)
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(_cell(each, right[at], at == statuses) for at, each in enumerate(row))
-        + "</tr>"
-        for row in rows
-    )
-    tools = (
-        f'<label hidden>Filter <input type="search" data-filters="{name}"></label>'
-        "<span data-count></span>"
-        if filtered and len(rows) > 1
-        else ""
-    )
-    link = _csv(columns, rows)
-    return (
-        f'<div class="tools">{tools}<a download="{name}.csv" href="{link}">CSV</a></div>'
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{text_of(caption, 200)}">'
-        f'<table id="{name}" data-sorts><caption>{text_of(caption, 200)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-def _is_number(cell: Any) -> bool:
-    return isinstance(cell, Cell) and isinstance(cell.value, (int, float))
-
-
-def _class(right: bool) -> str:
-    return ' class="n"' if right else ""
-
-
-def _cell(each: Any, right: bool, status: bool) -> str:
-    if not isinstance(each, Cell):
-        return f"<td>{text_of(each, _CELL)}</td>"
-    if isinstance(each.value, str) and not status:
-        return f'<td class="t" data-v="{text_of(each.value)}">{text_of(each.text)}</td>'
-    if status:
-        return f'<td class="{text_of(each.value)}">{text_of(each.text)}</td>'
-    value = f' data-v="{text_of(each.value)}"' if str(each.value) != each.text else ""
-    return f"<td{_class(right)}{value}>{text_of(each.text, _CELL)}{each.more}</td>"
-
-
-def _csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(map(_spreadsheet, columns))
-    for row in rows:
-        writer.writerow(
-            [_exported(each) if isinstance(each, Cell) else _spreadsheet(each) for each in row]
-        )
-    return "data:text/csv;charset=utf-8," + quote(text.getvalue(), safe="", errors="replace")
-
-
-def _exported(cell: Cell) -> Any:
-    return "" if cell.value == -1 and not cell.text else cell.value
-
-
-def _spreadsheet(value: Any) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    text = str(value)[:_CELL]
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
-
-
-def _count(value: int) -> Cell:
-    return Cell(f"{value:,}", value)
-
-
-def _amount(value: Any, number: Any) -> Cell:
-    return Cell("", -1) if value is None else Cell(number(value), value)
-
-
-def _plain(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
-
-
-def _size(value: float) -> str:
-    return bytes_text(int(value))
-
-
-def _time(time: str | None) -> Cell:
-    """To the second; sorted and exported as it is in full."""
-    return Cell((time or "")[:19].replace("T", " "), time or "")
-
-
-def _day(time: str | None) -> str:
-    return (time or "")[:16].replace("T", " ")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.cli.conflicts.event_files import Reading, parse_event, read_events
+from lakelog.cli.conflicts.event_files import EventTail, Reading, parse_event, read_events
 from lakelog.core.events import CommitOutcome, CommitStats
 
 if TYPE_CHECKING:
@@ -191,3 +191,49 @@ def test_a_place_without_files_is_an_error(tmp_path: Path, place: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match="no event file found"):
         read(tmp_path / place)
+
+
+def line(number: int) -> str:
+    return replace(EVENT, txn_id=f"u-{number}").to_json() + "\n"
+
+
+def test_a_tail_reads_each_event_once_as_it_comes(tmp_path: Path) -> None:
+    file = tmp_path / "e.jsonl"
+    tail = EventTail([str(tmp_path)], {}, 100)
+    assert not tail.look()
+    file.write_text(line(1))
+    assert tail.look()
+    assert not tail.look()
+    with file.open("a") as target:
+        target.write(line(2) + line(1) + "noise\n" + line(3)[:20])
+    assert tail.look()
+    with file.open("a") as target:
+        target.write(line(3)[20:])
+    (tmp_path / "another.jsonl").write_text(line(4))
+    assert tail.look()
+    assert sorted(each.txn_id for each in tail.reading.events) == ["u-1", "u-2", "u-3", "u-4"]
+    assert (tail.reading.foreign, tail.reading.torn, tail.reading.duplicates) == (1, 0, 1)
+    assert tail.reading.files == [str(tmp_path / "another.jsonl"), str(file)]
+
+
+def test_a_tail_reads_a_file_that_was_begun_again_from_its_start(tmp_path: Path) -> None:
+    file = tmp_path / "e.jsonl"
+    tail = EventTail([str(file)], {}, 100)
+    file.write_text(line(1) + line(2))
+    tail.look()
+    file.write_text(line(3))
+    tail.look()
+    assert [each.txn_id for each in tail.reading.events] == ["u-1", "u-2", "u-3"]
+
+
+def test_a_tail_keeps_the_newest_events_alone(tmp_path: Path) -> None:
+    file = tmp_path / "e.jsonl"
+    tail = EventTail([str(file)], {}, 3)
+    file.write_text("".join(map(line, range(5))))
+    tail.look()
+    assert [each.txn_id for each in tail.reading.events] == ["u-2", "u-3", "u-4"]
+    with file.open("a") as target:
+        target.write(line(5))
+    tail.look()
+    assert [each.txn_id for each in tail.reading.events] == ["u-3", "u-4", "u-5"]
+    assert tail.forgotten == 3

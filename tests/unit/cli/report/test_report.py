@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -21,56 +20,12 @@ from lakelog.core import DeltaLog, create_table, delete_rows, optimize, write_ar
 from lakelog.core.engine.commit import FEATURES as KNOWN_FEATURES
 from lakelog.core.engine.commit import KNOWN
 from lakelog.core.schema import PrimitiveType, StructField, StructType
+from support.html_page import HOSTILE, Seen
 from support.raw_log import PROTOCOL, RawLog, metadata
 from support.terminal import lakelog, lakelog_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-HOSTILE = (
-    "<script>alert(1)</script>",
-    "\"><img src=x onerror='alert(1)'>",
-    "</style><h1>",
-    "\x1b[31mred",
-    "\u202eevil",
-    "=HYPERLINK(1)",
-    "a" * 10_000,
-    "\u05e9\u05dc\u05d5\u05dd",
-)
-
-
-class Seen(HTMLParser):
-    """What a page holds: its elements, their attributes, its texts, and its tables by id."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str]]] = []
-        self.texts: list[str] = []
-        self.tables: dict[str, list[list[str]]] = {}
-        self.open: list[str] = []
-        self._rows: list[list[str]] = []
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
-        self.tags.append((tag, found))
-        if tag not in ("meta", "input", "br"):
-            self.open.append(tag)
-        if tag == "table":
-            self._rows = self.tables.setdefault(found["id"], [])
-        elif tag == "tr":
-            self._rows.append([])
-        elif tag in ("td", "th"):
-            self._rows[-1].append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-        if self.open and self.open[-1] in ("td", "th"):
-            self._rows[-1][-1] += data
 
 
 @pytest.fixture

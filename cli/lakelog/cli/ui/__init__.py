@@ -1,0 +1,1 @@
+"""`lakelog ui`: tables in the browser, served to this host alone."""
