@@ -58,3 +58,30 @@ def test_sessions_of_a_program_are_enabled(tmp_path: Path, way: str) -> None:
     assert read_arrow(table).column("id").to_pylist() == [0, 5]
     operations = [each.operation for each in DeltaLog.for_table(table).history()]
     assert operations == ["UPDATE", "DELETE", "WRITE"]
+
+
+TYPED = """\
+path = {path!r}
+spark.range(3).write.format("delta").save(path)
+from delta.tables import DeltaTable
+DeltaTable.forPath(spark, path).delete("id = 1")
+spark.sql(f"UPDATE delta.`{{path}}` SET id = 5 WHERE id = 2")
+"""
+
+
+def test_the_session_of_the_pyspark_shell_is_enabled(tmp_path: Path) -> None:
+    shell, table = str(Path(sys.executable).with_name("pyspark")), tmp_path / "table"
+    # Without -i Python takes what comes by a pipe for a script, in which the shell defines nothing.
+    environment = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON_OPTS": "-i"}
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("lakelog")), "run", shell, "--master", "local[1]"],
+        cwd=tmp_path,
+        env=os.environ | environment,
+        input=TYPED.format(path=str(table)),
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert read_arrow(table).column("id").to_pylist() == [0, 5], done.stderr
+    operations = [each.operation for each in DeltaLog.for_table(table).history()]
+    assert operations == ["UPDATE", "DELETE", "WRITE"]
