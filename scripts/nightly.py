@@ -25,6 +25,7 @@ RUNS = {
     "floors": ("check-floors",),
     "release": ("release",),
     "cluster": ("cluster",),
+    "recipes": ("recipes",),
     "soak": ("soak",),
 }
 """What a row is called, and what `make` is told for it."""

@@ -18,7 +18,14 @@ from support.venvs import OURS, kept_environment, lakelog_path
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["EXAMPLES", "airflow_python", "dagster_python", "run_recipe"]
+__all__ = [
+    "EXAMPLES",
+    "airflow_python",
+    "dagster_python",
+    "great_expectations_python",
+    "pandera_python",
+    "run_recipe",
+]
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 _HERE = Path(__file__).parent
@@ -42,6 +49,26 @@ def dagster_python() -> Path:
         PeerUnavailableError: a download failed.
     """
     return kept_environment("dagster-1.13", "dagster==1.13.*", *OURS)
+
+
+@tool("pandera")
+def pandera_python() -> Path:
+    """The Python of an environment that has pandera, for Polars.
+
+    Raises:
+        PeerUnavailableError: a download failed.
+    """
+    return kept_environment("pandera-0.35", "pandera[polars]==0.35.*", *OURS)
+
+
+@tool("great_expectations")
+def great_expectations_python() -> Path:
+    """The Python of an environment that has Great Expectations.
+
+    Raises:
+        PeerUnavailableError: a download failed.
+    """
+    return kept_environment("great-expectations-1.24", "great_expectations==1.24.*", *OURS)
 
 
 def run_recipe(
