@@ -73,8 +73,8 @@ def as_condition(text: str) -> Any:
     """The rows that a condition of a MERGE is true, false and null for."""
     sides = (_SIDES.target, _SIDES.source)
     bound = _SIDES.bind(text, sides, "search condition", condition=True)
-    _SIDES.check_condition(bound, "NOT_BOOLEAN", "search condition")
-    return _run(lambda: _shown(_SIDES.evaluate(bound, _BOTH)))
+    bound.check_condition("NOT_BOOLEAN", "search condition")
+    return _run(lambda: _shown(bound.evaluate(_BOTH, _BOOLEAN)))
 
 
 def as_set_value(text: str) -> Any:
@@ -82,8 +82,8 @@ def as_set_value(text: str) -> Any:
     sides = Sides(Side(SCHEMA, None), Side(StructType(()), None), _CONTEXT, "UPDATE")
     bound = sides.bind(text, (sides.target,), "SET clause", condition=False)
     _refuse_others(bound.data_type)
-    sides.check(bound)
-    return _run(lambda: _shown(sides.evaluate(bound, _ROWS)))
+    bound.check(_BOOLEAN)
+    return _run(lambda: _shown(bound.evaluate(_ROWS, _BOOLEAN)))
 
 
 def as_generated(text: str) -> Any:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelog.core.arrow.arrow_types import to_arrow_field
+from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.expressions.arrow.given import arrow_value, named_columns
+from lakelog.core.expressions.arrow.given import named_columns
+from lakelog.core.expressions.values.by_arrow import arrow_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,6 +54,10 @@ class ArrowBound:
             raise DeltaAnalysisError(
                 f"{self.shown} has no result for some row: {exc}", sql=self.shown
             ) from exc
+
+    def true_for(self, rows: pa.Table) -> pa.ChunkedArray[Any]:
+        """For each row whether the condition is true; where it is null it is not."""
+        return pc.fill_null(pa.chunked_array([self.values(rows)]), False)
 
 
 class ArrowNames:

@@ -140,7 +140,7 @@ class RowBuilder:
 
     def _check(self, bound: Bound, target: DataType, path: Sequence[str]) -> None:
         try:
-            self._sides.check(bound, target)
+            bound.check(target)
         except InvalidPredicateError as exc:
             raise _no_sql(path, bound.shown, exc) from exc
 
@@ -231,7 +231,7 @@ class RowBuilder:
                 return self._cast(self._source(value, pairs), field.data_type, path)
             case Given(Bound() as bound, inner):
                 if not inner and not _is_recast(bound.data_type, field.data_type):
-                    return self._sides.evaluate(bound, pairs, field.data_type)
+                    return bound.evaluate(pairs, field.data_type)
                 return self._cast(self._source(value, pairs), field.data_type, path)
             case Given(ArrowBound() as bound):
                 return self._exact(bound, bound.values(pairs), field.data_type, path)
@@ -261,7 +261,7 @@ class RowBuilder:
         if isinstance(value, Given):
             known = value.expression.data_type
             assert known is not None  # it was aligned by its type
-            data = self._sides.evaluate(value.expression, pairs, known)
+            data = value.expression.evaluate(pairs, known)
             inner = value.path
         else:
             side = self._sides.target if isinstance(value, Kept) else self._sides.source

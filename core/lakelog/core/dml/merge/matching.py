@@ -129,7 +129,7 @@ class Matcher:
         """The numbers of the source rows that can match a row at all."""
         mask: Any = None
         for each in self._search.source_only:
-            found = self._sides.true_for(each, self._used.table)
+            found = each.true_for(self._used.table)
             mask = found if mask is None else pc.and_(mask, found)
         count = self._used.num_rows
         if mask is None:
@@ -147,7 +147,7 @@ class Matcher:
         used = {name for each in keys for name in each.source.names}
         names = [name for name in self._used.table.column_names if name in used]
         rows = self._used.table if whole else self._used.take(names, self._candidates)
-        found = [self._sides.evaluate(each.source, rows, each.data_type) for each in keys]
+        found = [each.source.evaluate(rows, each.data_type) for each in keys]
         return [
             fitted(values, each.char_length) if each.char_length else values
             for each, values in zip(keys, found, strict=True)
@@ -240,7 +240,7 @@ class Matcher:
     ) -> tuple[pa.Array[Any], pa.Array[Any]]:
         """Each pair of a row and a source row that match, in the order of the rows."""
         for each in self._search.target_only:
-            mask = self._sides.true_for(each, taken(rows, alive))
+            mask = each.true_for(taken(rows, alive))
             alive = alive.filter(mask.combine_chunks())
         if not len(alive) or not len(self._candidates):
             nothing = pa.nulls(0, pa.int64())
@@ -250,8 +250,7 @@ class Matcher:
         whole = len(alive) == rows.num_rows
         living = rows if whole else taken(rows, alive)
         keys = [
-            comparable(self._sides.evaluate(each.target, living, each.data_type))
-            for each in self._search.keys
+            comparable(each.target.evaluate(living, each.data_type)) for each in self._search.keys
         ]
         places, found = self._index.pairs(keys)
         return self._kept(rows, alive.take(places), self._candidates.take(found))
@@ -275,7 +274,7 @@ class Matcher:
     ) -> tuple[pa.Array[Any], pa.Array[Any]]:
         """The pairs for which what is left of the condition is true."""
         for each in self._search.pairs:
-            mask = self._sides.true_for(each, self._pairs(rows, positions, sources, [each]))
+            mask = each.true_for(self._pairs(rows, positions, sources, [each]))
             mask = mask.combine_chunks()
             positions, sources = positions.filter(mask), sources.filter(mask)
         return positions, sources
@@ -309,7 +308,7 @@ class Matcher:
             taken, rest = _ALL, _NONE
             if condition is not None:
                 pairs = self._pairs(rows, positions, sources, [condition])
-                taken = self._sides.true_for(condition, pairs).combine_chunks()
+                taken = condition.true_for(pairs).combine_chunks()
                 rest = pc.invert(taken)
             chosen = positions if taken is _ALL else positions.filter(taken)
             of = sources if taken is _ALL else sources.filter(taken)

@@ -171,7 +171,7 @@ class _Merge:
         if is_arrow_expression(clause.condition):
             return self._sides.bind_arrow(clause.condition, sides, what, condition=True)
         bound = self._sides.bind(clause.condition, sides, what, condition=True)
-        self._sides.check_condition(bound, "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", what)
+        bound.check_condition("DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", what)
         return bound
 
     def _builder(self, number: int) -> RowBuilder | None:
@@ -269,7 +269,7 @@ class _Merge:
         names = [n for n in self._source.table.column_names if side.named(n) in condition.names]
         rows = self._source.take(names, sources)
         pairs = side_by_side(self._sides, None, rows, len(sources))
-        return self._sides.true_for(condition, pairs).combine_chunks()
+        return condition.true_for(pairs).combine_chunks()
 
     def commit(self, actions: Sequence[Action]) -> RowsChanged:
         """Commit what `written` gave."""

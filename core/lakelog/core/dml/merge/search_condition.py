@@ -82,9 +82,7 @@ class SearchCondition:
         for part in parts:
             with contextlib.suppress(*ignored):
                 bound = sides.bind(part, both, "search condition", condition=True)
-                sides.check_condition(
-                    bound, "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", "search condition"
-                )
+                bound.check_condition("JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", "search condition")
                 mine = {sides.side_of(name) is sides.target for name in bound.names}
                 if mine == {True}:
                     target_only.append(bound)
@@ -181,7 +179,7 @@ def _key(node: Expression, sides: Sides) -> KeyPair | None:
     if not isinstance(common, PrimitiveType | DecimalType) or common == PrimitiveType("void"):
         return None
     for each in found:
-        sides.check(each, common)
+        each.check(common)
     length = _char_length(found[0], sides)
     return KeyPair(found[0], found[1], common, node.op == "<=>", length)
 

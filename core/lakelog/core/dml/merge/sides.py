@@ -20,7 +20,7 @@ from lakelog.core.expressions.function_names import AGGREGATES, NOT_DETERMINISTI
 from lakelog.core.expressions.parse.sql import parse_sql
 from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import Name, calls, holds, names, renamed
-from lakelog.core.expressions.values.evaluate import check_value, evaluate_value, value_type
+from lakelog.core.expressions.values.evaluate import TypedText
 from lakelog.core.expressions.values.typed import is_now
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.schema.char_varchar import MARK
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from lakelog.core.dml.merge.clauses import When
     from lakelog.core.expressions.context import EvalContext
     from lakelog.core.expressions.tree import Expression
-    from lakelog.core.schema import DataType
 
 _BOOLEAN, _VOID = PrimitiveType("boolean"), PrimitiveType("void")
 _STRING = PrimitiveType("string")
@@ -63,18 +62,39 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(TypedText):
     """An expression whose columns are those of `Sides.schema`."""
 
-    sql: str
     names: frozenset[str]
     """The columns that it uses, by their names in `Sides.schema`."""
     shown: str
     """As the user wrote it."""
-    root: Expression = field(compare=False, repr=False)
-    """What `sql` is the text of."""
-    data_type: DataType | None
-    """`None` where only Spark knows it."""
+
+    def check_condition(self, error: str, what: str) -> None:
+        """Refuse a condition that is not boolean, or can't be evaluated here.
+
+        A null without a type is accepted: it is never true.
+
+        Args:
+            error: Spark's error class for a condition that is not boolean.
+            what: the place where it stands.
+
+        Raises:
+            DeltaAnalysisError: an expression of another type than boolean.
+            InvalidPredicateError: a part that only Spark evaluates.
+        """
+        kind = self.data_type
+        if kind not in (None, _BOOLEAN, _VOID):
+            raise DeltaAnalysisError(
+                f"[{error}] the {what} {self.shown} is of the type {kind}, and a condition must "
+                "be boolean",
+                sql=self.shown,
+            )
+        self.check(_BOOLEAN)
+
+    def true_for(self, rows: pa.Table) -> pa.ChunkedArray[Any]:
+        """For each row whether the condition is true; where it is null it is not."""
+        return pc.fill_null(self.evaluate(rows, _BOOLEAN), False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +175,7 @@ class Sides:
         for each in names(root):
             resolved(each)
         bound = renamed(root, resolved)
-        text = to_sql(bound)
-        kind = value_type(text, self.schema, self.context, root=bound)
-        return Bound(text, frozenset(used), sql, bound, kind)
+        return Bound(to_sql(bound), bound, self.schema, self.context, frozenset(used), sql)
 
     def bind_arrow(
         self, expression: Any, sides: tuple[Side, ...], what: str, *, condition: bool
@@ -213,53 +231,6 @@ class Sides:
         if self.target.alias is None:
             raise unknown_column(path, self.target.schema)
         raise unresolved(dotted(path), what, *(_with_alias(side) for side in sides))
-
-    def check(self, bound: Bound, target: DataType = _BOOLEAN) -> None:
-        """Refuse what can't be evaluated here, before any row is read.
-
-        Raises:
-            InvalidPredicateError: a part that only Spark evaluates.
-        """
-        check_value(bound.sql, self.schema, target, self.context, root=bound.root)
-
-    def check_condition(self, bound: Bound, error: str, what: str) -> None:
-        """Refuse a condition that is not boolean, or can't be evaluated here.
-
-        A null without a type is accepted: it is never true.
-
-        Args:
-            bound: the condition.
-            error: Spark's error class for a condition that is not boolean.
-            what: the place where it stands.
-
-        Raises:
-            DeltaAnalysisError: an expression of another type than boolean.
-            InvalidPredicateError: a part that only Spark evaluates.
-        """
-        kind = bound.data_type
-        if kind not in (None, _BOOLEAN, _VOID):
-            raise DeltaAnalysisError(
-                f"[{error}] the {what} {bound.shown} is of the type {kind}, and a condition must "
-                "be boolean",
-                sql=bound.shown,
-            )
-        self.check(bound)
-
-    def evaluate(
-        self, bound: Bound, rows: pa.Table, target: DataType = _BOOLEAN
-    ) -> pa.ChunkedArray[Any]:
-        """The values for rows of `schema`, of which the columns that it uses are enough.
-
-        Raises:
-            DeltaAnalysisError: a row without a result, such as a division by zero.
-        """
-        return evaluate_value(bound.sql, rows, self.schema, target, self.context, root=bound.root)
-
-    def true_for(self, bound: Bound | ArrowBound, rows: pa.Table) -> pa.ChunkedArray[Any]:
-        """For each row whether a condition is true; where it is null it is not."""
-        if isinstance(bound, ArrowBound):
-            return pc.fill_null(pa.chunked_array([bound.values(rows)]), False)
-        return pc.fill_null(self.evaluate(bound, rows), False)
 
 
 def _limits(column: StructField, *, of_target: bool) -> dict[str, Any]:

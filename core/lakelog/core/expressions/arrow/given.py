@@ -6,7 +6,6 @@ time.
 
 from __future__ import annotations
 
-import functools
 import pickle
 import re
 from typing import TYPE_CHECKING, Any
@@ -15,15 +14,15 @@ import pyarrow as pa
 
 from lakelog.core.arrays import empty_table
 from lakelog.core.arrow.arrow_types import to_arrow_schema
-from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.tree import Computed, Literal
+from lakelog.core.expressions.values.by_arrow import arrow_value
 from lakelog.core.schema import PrimitiveType
 
 if TYPE_CHECKING:
     from lakelog.core.schema import StructType
 
 _BOOLEAN = PrimitiveType("boolean")
-_ROW = "\0row"
 _WORDS = re.compile(r"\w+(?:\.\w+)*").findall
 
 
@@ -91,46 +90,9 @@ def _empty(columns: pa.Schema, names: list[str]) -> pa.Table:
     return empty_table(pa.schema([columns.field(name) for name in names]))
 
 
-def arrow_mask(condition: Computed, batch: pa.RecordBatch) -> Any:
-    """The condition for each row: true, false or null.
-
-    Raises:
-        DeltaAnalysisError: a row for which it has no result.
-    """
-    assert condition.arrow is not None
-    try:
-        return arrow_value(_expression(condition.arrow), pa.Table.from_batches([batch]))
-    except pa.ArrowException as exc:
-        raise DeltaAnalysisError(
-            f"the condition {condition.sql} has no result for some row: {exc}", sql=condition.sql
-        ) from exc
-
-
 def _fits(given: Any, rows: pa.Table) -> bool:
     try:
         arrow_value(given, rows)
     except (pa.ArrowException, TypeError, ValueError):
         return False
     return True
-
-
-def arrow_value(expression: Any, rows: pa.Table) -> Any:
-    """What an expression of pyarrow gives for each row, as one array.
-
-    Raises:
-        pa.ArrowException: it does not fit the rows, or has no result for one.
-    """
-    import pyarrow.dataset
-
-    dataset: Any = pyarrow.dataset
-    # One column more keeps the number of rows where the expression names none.
-    numbered = rows.append_column(_ROW, pa.nulls(rows.num_rows))
-    wanted = {"value": expression, _ROW: dataset.field(_ROW)}
-    scanner = dataset.dataset(numbered).scanner(columns=wanted, use_threads=False)
-    found = scanner.to_table().column("value").combine_chunks()
-    return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
-
-
-@functools.lru_cache(maxsize=64)
-def _expression(pickled: bytes) -> Any:
-    return pickle.loads(pickled)  # our own bytes, from this process or its driver

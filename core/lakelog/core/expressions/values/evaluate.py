@@ -7,29 +7,96 @@ refused by name, so that a row never gets a value that Spark would not have give
 
 from __future__ import annotations
 
-import contextlib
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from lakelog.core.arrow.arrow_types import to_arrow_type
-from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.core.errors import InvalidPredicateError
 from lakelog.core.expressions.coerce import NotInCoreError
 from lakelog.core.expressions.context import DEFAULTS, EvalContext
 from lakelog.core.expressions.nesting import explained_depth
 from lakelog.core.expressions.parse.sql import parse_sql
 from lakelog.core.expressions.tree import names
 from lakelog.core.expressions.values.casts import assigned_value
+from lakelog.core.expressions.values.explained import explained
 from lakelog.core.expressions.values.typed import typed
+from lakelog.core.expressions.values.value import array_for
 from lakelog.core.schema import DataType, StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.expressions.values.value import Value
 
 _AT_ANY_TIME: Final = EvalContext(now_ms=0)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedText:
+    """An expression that is typed once, for all the rows that it is evaluated for."""
+
+    sql: str
+    root: Expression = field(compare=False, repr=False)
+    """What `sql` is the text of."""
+    schema: StructType = field(compare=False, repr=False)
+    """Of the rows."""
+    context: EvalContext = field(compare=False, repr=False)
+    _found: Value | NotInCoreError | pa.ArrowException = field(
+        init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        """Type it.
+
+        Raises:
+            InvalidPredicateError: an unknown column.
+        """
+        try:
+            with explained_depth(self.sql):
+                found: Any = typed(self.root, self.schema, self.context, sql=self.sql)
+        except (NotInCoreError, pa.ArrowException) as exc:
+            found = exc.with_traceback(None)
+        object.__setattr__(self, "_found", found)
+
+    @property
+    def data_type(self) -> DataType | None:
+        """By Spark's rules; `None` where only Spark knows it, or it has no value."""
+        found = self._found
+        return None if isinstance(found, Exception) or found.error else found.data_type
+
+    def check(self, target: DataType) -> None:
+        """Refuse what `evaluate` would refuse for any rows.
+
+        Args:
+            target: see `evaluate`.
+
+        Raises:
+            DeltaAnalysisError: see `evaluate_value`.
+        """
+        with explained(self.sql):
+            error = self._assigned(target).error
+            if error is not None:
+                raise error
+
+    def evaluate(self, rows: pa.Table, target: DataType) -> pa.ChunkedArray[Any]:
+        """The value for every row; see `evaluate_value`."""
+        with explained(self.sql):
+            value = self._assigned(target)
+            # Arrow cuts a table into batches column by column, which is wasted work for the others.
+            named = (self.schema.get(each.path[0]) for each in names(self.root))
+            used = list(dict.fromkeys(found.name for found in named if found is not None))
+            batches = rows.select(used or rows.column_names[:1]).to_batches()
+            found, arrow = (array_for(value, each) for each in batches), to_arrow_type(target)
+            # Arrow's cast refuses a null struct whose part can't be null (a variant's), even to its
+            # own type.
+            fitted = [each if each.type.equals(arrow) else each.cast(arrow) for each in found]
+            return pa.chunked_array(fitted, type=arrow)
+
+    def _assigned(self, target: DataType) -> Value:
+        if isinstance(self._found, Exception):
+            raise self._found
+        return assigned_value(self._found, target, self.context)
 
 
 def evaluate_value(
@@ -60,82 +127,7 @@ def evaluate_value(
         DeltaAnalysisError: a row without a result, such as a division by zero.
     """
     root = parse_sql(sql) if root is None else root
-    with _explained(sql):
-        value = _assigned(sql, root, schema, target, context)
-        batches = _used_columns(rows, root, schema).to_batches()
-        arrow = to_arrow_type(target)
-        return pa.chunked_array([_data(value, each, arrow) for each in batches], type=arrow)
-
-
-def check_value(
-    sql: str,
-    schema: StructType,
-    target: DataType,
-    context: EvalContext = DEFAULTS,
-    *,
-    root: Expression | None = None,
-) -> None:
-    """Refuse an expression that `evaluate_value` would refuse for any rows.
-
-    Args:
-        sql: see `evaluate_value`, and so the rest.
-        schema: of the rows to come.
-        target: the type that the values are cast to.
-        context: of the evaluation.
-        root: what `parse_sql` makes of it, where that is known.
-
-    Raises:
-        DeltaAnalysisError: see `evaluate_value`.
-    """
-    root = parse_sql(sql) if root is None else root
-    with _explained(sql):
-        value = _assigned(sql, root, schema, target, context)
-        if value.error is not None:
-            raise value.error
-
-
-def _used_columns(rows: pa.Table, root: Expression, schema: StructType) -> pa.Table:
-    """The columns that an expression names, or one that carries the number of rows.
-
-    Arrow cuts a table into batches column by column, which is wasted work for unused columns.
-    """
-    named = (schema.get(each.path[0]) for each in names(root))
-    used = list(dict.fromkeys(field.name for field in named if field is not None))
-    return rows.select(used or rows.column_names[:1])
-
-
-def _assigned(
-    sql: str, root: Expression, schema: StructType, target: DataType, context: EvalContext
-) -> Value:
-    return assigned_value(typed(root, schema, context, sql=sql), target, context)
-
-
-def _data(value: Value, batch: pa.RecordBatch, arrow: pa.DataType) -> Any:
-    found = value.of(batch)
-    if isinstance(found, pa.Scalar):
-        found = pa.repeat(found, batch.num_rows)
-    # Arrow's cast refuses a null struct whose part can't be null (a variant's), even to its own
-    # type.
-    return found if found.type.equals(arrow) else found.cast(arrow)
-
-
-@contextlib.contextmanager
-def _explained(sql: str) -> Iterator[None]:
-    try:
-        with explained_depth(sql):
-            yield
-    except NotInCoreError as exc:
-        raise InvalidPredicateError(
-            f"the expression {sql!r} needs {exc}, which only Spark evaluates",
-            sql=sql,
-            part=str(exc),
-        ) from None
-    except pa.ArrowException as exc:
-        raise DeltaAnalysisError(
-            f"the expression {sql!r} has no result for some row: {exc} (Spark's ANSI rules apply "
-            "here, whatever spark.sql.ansi.enabled says)",
-            sql=sql,
-        ) from exc
+    return TypedText(sql, root, schema, context).evaluate(rows, target)
 
 
 def value_type(
@@ -151,12 +143,7 @@ def value_type(
         InvalidPredicateError: it can't be parsed, or names an unknown column.
     """
     root = parse_sql(sql) if root is None else root
-    try:
-        with explained_depth(sql):
-            value = typed(root, schema, context, sql=sql)
-    except (NotInCoreError, pa.ArrowException):
-        return None
-    return value.data_type if value.error is None else None
+    return TypedText(sql, root, schema, context).data_type
 
 
 def constant_of(root: Expression, context: EvalContext) -> Value | None:

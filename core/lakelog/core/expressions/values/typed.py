@@ -1,4 +1,8 @@
-"""One walk over a tree: of each node the type, whether it may be null, and what computes it."""
+"""One walk over a tree: of each node the type, whether it may be null, and what computes it.
+
+What a function gives is said once, by its `Rule`: the type, and what computes it. A tree from the
+parser has a type only here; one that is bound is typed by the same rules, whole.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import inspect
 from datetime import UTC, datetime
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import pyarrow as pa
 
@@ -34,9 +38,14 @@ from lakelog.core.expressions.tree import (
     Call,
     Case,
     Cast,
+    Column,
     Compare,
+    Comparison,
+    Computed,
     Expression,
+    In,
     Interval,
+    IsNull,
     Lambda,
     Like,
     Literal,
@@ -46,16 +55,22 @@ from lakelog.core.expressions.tree import (
     NullTest,
     Opaque,
     Or,
+    StartsWith,
     TruthTest,
     Variable,
+    children,
+    is_computed,
     walk,
 )
+from lakelog.core.expressions.values.by_arrow import arrow_mask
 from lakelog.core.expressions.values.casts import cast_value, conjoined, try_cast_value
 from lakelog.core.expressions.values.char_texts import filled_up
 from lakelog.core.expressions.values.decimals import arithmetic
+from lakelog.core.expressions.values.explained import explained
 from lakelog.core.expressions.values.functions import FUNCTIONS
 from lakelog.core.expressions.values.lambdas import LAMBDAS, Argument, Body, element_of
 from lakelog.core.expressions.values.numbers import remainder
+from lakelog.core.expressions.values.simple import simple_condition
 from lakelog.core.expressions.values.times import day_shift, later
 from lakelog.core.expressions.values.value import Rule, Value, computed, known, made_of
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType, StructField, StructType
@@ -78,7 +93,10 @@ LAZY: Final = ("coalesce", "ifnull", "nullif", "nvl", "nvl2")
 """Functions of which Spark evaluates an argument only for the rows that need it."""
 NOW: Final = ("current_timestamp", "now")
 TODAY: Final = ("current_date", "curdate")
-_HARMLESS: Final = (Name, Literal, NullTest, TruthTest, Not, And, Or, Between, Among, Compare)
+_HARMLESS: Final = (
+    *(Name, Literal, NullTest, TruthTest, Not, And, Or, Between, Among, Compare),
+    *(Comparison, In, IsNull, StartsWith),
+)
 
 
 def is_now(name: str) -> bool:
@@ -87,10 +105,12 @@ def is_now(name: str) -> bool:
 
 
 def typed(root: Expression, schema: StructType, context: EvalContext, *, sql: str = "") -> Value:
-    """What a tree is over a schema, by Spark's rules.
+    """What a tree is over a schema, by Spark's rules: a tree of values, one for each node.
+
+    An interval is no node of its own here, but a part of its sum.
 
     Args:
-        root: the tree.
+        root: the tree, as the parser made it or bound.
         schema: of the rows.
         context: of the evaluation.
         sql: of the whole expression, for messages.
@@ -102,6 +122,12 @@ def typed(root: Expression, schema: StructType, context: EvalContext, *, sql: st
     return _Typer(schema, context, sql).value(root)
 
 
+def typed_condition(root: Expression, schema: StructType, context: EvalContext) -> Value:
+    """What a condition is over a schema: true, false or null a row; see `typed`."""
+    typer = _Typer(schema, context, "")
+    return typer.condition(typer.value(root))
+
+
 class _Typer:
     def __init__(self, schema: StructType, context: EvalContext, sql: str) -> None:
         self._sql = sql
@@ -109,14 +135,30 @@ class _Typer:
         self._context = context
         self._variables: dict[str, tuple[str, Value]] = {}
 
-    def value(self, node: Expression) -> Value:
-        rule: Callable[[Any], Value] | None = getattr(self, f"_{type(node).__name__.lower()}", None)
+    def value(self, node: Expression | Column) -> Value:
+        rule: Any = getattr(self, f"_{type(node).__name__.lower()}", None)
         if rule is None:
+            assert not isinstance(node, Column)
             raise NotInCoreError(to_sql(node))
-        return rule(node)
+        found: Value
+        if isinstance(node, Call | Computed):
+            found, parts = rule(node)
+        else:
+            parts = tuple(map(self.value, _operands(node)))
+            found = rule(node, *parts)
+        return found._replace(node=node, parts=parts)
 
     def _opaque(self, node: Opaque) -> Value:
         raise NotInCoreError(node.why or to_sql(node))
+
+    def _computed(self, node: Computed) -> tuple[Value, tuple[Value, ...]]:
+        """A condition with an error of its own for rows without a result."""
+        if node.root is None:
+            named = tuple(self.value(Name(each, quoted=True)) for each in sorted(node.columns))
+            return made_of(named, _BOOLEAN, partial(arrow_mask, node), nullable=True), named
+        with explained(node.sql):
+            found = typed(node.root, self._schema, node.context, sql=node.sql)
+        return found._replace(of=explained(node.sql)(found.of)), (found,)
 
     # Values, columns and casts --------------------------------------------------------------
 
@@ -127,8 +169,8 @@ class _Typer:
             raise NotInCoreError(f"{to_sql(node)} without a type")
         return known(scalar_of(node.value, to_arrow_type(node.data_type)), node.data_type)
 
-    def _negative(self, node: Negative) -> Value:
-        return FUNCTIONS["negative"](self._context, self.value(node.part))
+    def _negative(self, _: Negative, part: Value) -> Value:
+        return FUNCTIONS["negative"](self._context, part)
 
     def _name(self, node: Name) -> Value:
         found = find_column(node.path, self._schema)
@@ -136,13 +178,14 @@ class _Typer:
             if len(node.path) == 1 and not node.quoted and is_now(node.path[0]):
                 return self._now(node.path[0].lower())
             raise unknown_column(node.path, self._schema, f" in the expression {self._sql!r}")
-        path, data_type = found
-        nullable = _is_nullable(path, self._schema)
-        return Value(data_type, _reader(path), nullable, char=self._char(path))
+        return self._column(Column(*found))
 
-    def _char(self, path: Sequence[str]) -> int:
+    def _column(self, node: Column) -> Value:
+        path, data_type = node.path, node.data_type
+        assert data_type is not None  # it is bound
         limit = limit_of(self._schema.get(path[0])) if len(path) == 1 else None
-        return limit.length if limit is not None and limit.pads else -1
+        char = limit.length if limit is not None and limit.pads else -1
+        return Value(data_type, reader(path), _is_nullable(path, self._schema), char=char)
 
     def _now(self, name: str) -> Value:
         now_ms = self._context.now_ms
@@ -153,9 +196,9 @@ class _Typer:
         now = known(scalar_of(moment, to_arrow_type(_TIMESTAMP)), _TIMESTAMP)
         return now if name in NOW else cast_value(now, _DATE, self._context)
 
-    def _cast(self, node: Cast) -> Value:
+    def _cast(self, node: Cast, part: Value) -> Value:
         cast = try_cast_value if node.safe else cast_value
-        return cast(_bare(self.value(node.part)), node.target, self._context)
+        return cast(_bare(part), node.target, self._context)
 
     def _variable(self, node: Variable) -> Value:
         name, held = self._variables[node.path[0].lower()]
@@ -163,12 +206,9 @@ class _Typer:
         found = find_column((name, *node.path[1:]), inside)
         if found is None:
             raise NotInCoreError(to_sql(node))
-        return Value(found[1], _reader(found[0]), _is_nullable(found[0], inside))
+        return Value(found[1], reader(found[0]), _is_nullable(found[0], inside))
 
-    def _argument(self, node: Expression) -> Argument:
-        return partial(self._body, node) if isinstance(node, Lambda) else _bare(self.value(node))
-
-    def _body(self, node: Lambda, *given: Value) -> Body:
+    def _body(self, node: Lambda, typed: list[Value], *given: Value) -> Body:
         """A lambda whose variables are such values."""
         around, names = self._variables, [each.lower() for each in node.variables]
         if not 0 < len(set(names)) == len(names) <= len(given):
@@ -177,46 +217,54 @@ class _Typer:
         self._variables = around | dict(zip(names, zip(columns, given, strict=False), strict=True))
         value = self.value(node.body)
         self._variables = around
+        typed.append(value._replace(node=node, parts=(value,)))
         parts = [each for each in walk(node.body) if isinstance(each, Variable | Name)]
         held = [around.get(each.path[0].lower()) for each in parts if isinstance(each, Variable)]
         fields = [self._schema.get(each.path[0]) for each in parts if isinstance(each, Name)]
         used = {*(each[0] for each in held if each), *(each.name for each in fields if each)}
         return Body(value, columns, sorted(used))
 
-    def _call(self, node: Call) -> Value:
-        if is_now(node.name) and not node.arguments:
-            return self._now(node.name)
-        if node.name in LAZY:
-            return self._first(node)
+    def _call(self, node: Call) -> tuple[Value, tuple[Value, ...]]:
+        """What a function gives, and its arguments; a lambda is of the type of its body."""
+        name = node.name
+        if is_now(name) and not node.arguments:
+            return self._now(name), ()
+        if not (name in LAZY or name in LAMBDAS or name in FUNCTIONS):
+            raise NotInCoreError(f"the function {name}")
+        bodies: list[Value] = []
+        given: list[Argument] = [
+            partial(self._body, each, bodies) if isinstance(each, Lambda) else self.value(each)
+            for each in node.arguments
+        ]
+        values = [each for each in given if isinstance(each, Value)]
+        if name in LAZY:
+            return self._first(node, values), tuple(values)
         with _in_core(node):
-            if node.name in LAMBDAS:
-                first, *rest = node.arguments
-                array, given = self.value(first), map(self._argument, rest)
-                found = _called(LAMBDAS[node.name], array, element_of(array), *given)
-            elif node.name in FUNCTIONS:
-                arguments = [_bare(self.value(each)) for each in node.arguments]
-                found = _called(FUNCTIONS[node.name], self._context, *arguments)
+            rest = [_bare(each) if isinstance(each, Value) else each for each in given]
+            if name in LAMBDAS:
+                array, *others = rest
+                if not isinstance(array, Value):
+                    raise NotInCoreError(to_sql(node))
+                found = _called(LAMBDAS[name], array, element_of(array), *others)
             else:
-                raise NotInCoreError(f"the function {node.name}")
-        return found if found.constant else found._replace(of=_guarded(node, found.of))
+                found = _called(FUNCTIONS[name], self._context, *rest)
+        found = found if found.constant else found._replace(of=_guarded(node, found.of))
+        bodies.reverse()
+        return found, tuple(e if isinstance(e, Value) else bodies.pop() for e in given)
 
     # Arithmetic ------------------------------------------------------------------------------
 
-    def _arithmetic(self, node: Arithmetic) -> Value:
-        start, first = self.value(node.first), node.first
-        found, parts, steps = start, [start], []
+    def _arithmetic(self, node: Arithmetic, start: Value, *others: Value) -> Value:
+        found, steps, right = start, [], iter(others)
         for op, part in node.rest:
             # What is on the left is given to each step: no chain is too long for Python's stack.
             left = found._replace(of=itemgetter(0), constant=False)
-            if isinstance(part, Interval) and op in "+-":
+            if _moves(part, op):
                 count = part.number if op == "+" else -part.number
                 found = later(left, count, part.unit, self._context)
             else:
-                right = self.value(part)
-                parts.append(right)
-                found = self._step(op, left, first, _second(right), part, node)
+                found = self._step(op, left, _second(next(right)), node)
             steps.append(found.of)
-            first = node  # whose digits are those of its type, from now on
 
         def of(rows: Any) -> Any:
             data = start.of(rows)
@@ -224,24 +272,16 @@ class _Typer:
                 data = step((data, rows))
             return data
 
-        return made_of(parts, found.data_type, of, nullable=found.nullable)
+        return made_of([start, *others], found.data_type, of, nullable=found.nullable)
 
-    def _step(
-        self,
-        op: str,
-        left: Value,
-        first: Expression,
-        right: Value,
-        part: Expression,
-        node: Arithmetic,
-    ) -> Value:
+    def _step(self, op: str, left: Value, right: Value, node: Arithmetic) -> Value:
         if left.data_type == _DATE and op in "+-":
             if right.data_type not in tuple(map(PrimitiveType, INTEGERS[:3])):
                 raise NotInCoreError(f"a date and {right.data_type} in one sum")
             return day_shift(self._context, left, right, sign=1 if op == "+" else -1)
         kinds = (left.data_type, right.data_type)
         if op != "DIV" and any(isinstance(each, DecimalType) for each in kinds):
-            decimals = self._decimals([(first, left), (part, right)])
+            decimals = self._decimals([left, right])
             if decimals is not None:
                 return arithmetic(op, decimals, self._context)
         if op == "/":
@@ -259,16 +299,16 @@ class _Typer:
         longs = (cast_value(each, _LONG, self._context) for each in both)
         return computed(_LONG, pc.divide_checked, *longs)
 
-    def _decimals(self, sides: Sequence[tuple[Expression, Value]]) -> list[Value] | None:
+    def _decimals(self, sides: Sequence[Value]) -> list[Value] | None:
         """Both sides as decimals, where one is a decimal and the other one or an integer.
 
         An integer that is written there has as many digits as it needs, any other those of its
         type.
         """
         found = []
-        for part, each in sides:
+        for each in sides:
             kind = as_decimal(each.data_type)
-            digits = _written_digits(part)
+            digits = _written_digits(each.node)
             if kind is not None and digits is not None:
                 kind = DecimalType(digits, 0)
             if kind is None:
@@ -278,13 +318,35 @@ class _Typer:
 
     # Conditions ------------------------------------------------------------------------------
 
-    def _compare(self, node: Compare) -> Value:
-        return self._comparison(node.op, node.left, node.right)
+    def _comparison(self, node: Comparison, left: Value, right: Value) -> Value:
+        return self._simple(node, [left, right], nullable=False if node.op == "<=>" else None)
 
-    def _comparison(
-        self, op: str, left: Expression, right: Expression, *, fills_up: bool = True
+    def _in(self, node: In, column: Value) -> Value:
+        has_null = any(each.value is None for each in node.values)
+        return self._simple(node, [column], nullable=has_null or column.nullable)
+
+    def _isnull(self, node: IsNull, column: Value) -> Value:
+        return self._simple(node, [column], nullable=False)
+
+    def _startswith(self, node: StartsWith, column: Value) -> Value:
+        return self._simple(node, [column])
+
+    @staticmethod
+    def _simple(
+        node: Comparison | In | IsNull | StartsWith,
+        parts: Sequence[Value],
+        *,
+        nullable: bool | None = None,
     ) -> Value:
-        both = [self.value(left), self.value(right)]
+        def of(rows: Any) -> Any:
+            return simple_condition(node, lambda path: reader(path)(rows), lambda value: value)
+
+        return made_of(parts, _BOOLEAN, of, nullable=nullable)
+
+    def _compare(self, node: Compare, *both: Value) -> Value:
+        return self._compared(node.op, both)
+
+    def _compared(self, op: str, both: Sequence[Value], *, fills_up: bool = True) -> Value:
         compared, nans = self._comparable(filled_up(both) if fills_up else both)
         nullable = False if op == "<=>" else None
         return computed(_BOOLEAN, _comparer(op, nans=nans), *compared, nullable=nullable)
@@ -297,20 +359,18 @@ class _Typer:
         found = [cast_value(each, common, self._context) for each in values]
         return found, common in (_FLOAT, _DOUBLE)
 
-    def _nulltest(self, node: NullTest) -> Value:
-        return computed(_BOOLEAN, pc.is_null, self.value(node.part), nullable=False)
+    def _nulltest(self, _: NullTest, part: Value) -> Value:
+        return computed(_BOOLEAN, pc.is_null, part, nullable=False)
 
-    def _truthtest(self, node: TruthTest) -> Value:
-        found = self.value(node.part)
-        if found.data_type != _BOOLEAN:
+    def _truthtest(self, node: TruthTest, part: Value) -> Value:
+        if part.data_type != _BOOLEAN:
             raise NotInCoreError(to_sql(node))
         wanted, no = (scalar_of(each, pa.bool_()) for each in (node.wanted, False))
         return computed(
-            _BOOLEAN, lambda data: pc.coalesce(pc.equal(data, wanted), no), found, nullable=False
+            _BOOLEAN, lambda data: pc.coalesce(pc.equal(data, wanted), no), part, nullable=False
         )
 
-    def _like(self, node: Like) -> Value:
-        text, pattern = self.value(node.part), self.value(node.pattern)
+    def _like(self, node: Like, text: Value, pattern: Value) -> Value:
         is_plain = pattern.constant and text.data_type == pattern.data_type == _STRING
         wanted = pattern.of(None).as_py() if is_plain else None
         # Some escapes are refused by Spark and not by Arrow.
@@ -321,30 +381,32 @@ class _Typer:
             text, wanted = FUNCTIONS["lower"](self._context, text), wanted.lower()
         return computed(_BOOLEAN, lambda data: pc.match_like(data, wanted), text)
 
-    def _and(self, node: And) -> Value:
-        return self._joined(node.parts, pc.and_kleene, decided=False)
+    def _and(self, _: And, *parts: Value) -> Value:
+        return self._joined(parts, pc.and_kleene, decided=False)
 
-    def _or(self, node: Or) -> Value:
-        return self._joined(node.parts, pc.or_kleene, decided=True)
+    def _or(self, _: Or, *parts: Value) -> Value:
+        return self._joined(parts, pc.or_kleene, decided=True)
 
-    def _joined(self, parts: Sequence[Expression], join: Any, *, decided: bool) -> Value:
-        return _in_turn([(self._condition(each), each) for each in parts], join, decided=decided)
+    def _joined(self, parts: Sequence[Value], join: Any, *, decided: bool) -> Value:
+        # What statistics answer comes first, wherever it stands: it has a result for every row.
+        ordered = sorted(map(self.condition, parts), key=_is_computed)
+        return _in_turn(ordered, join, decided=decided)
 
-    def _not(self, node: Not) -> Value:
-        return computed(_BOOLEAN, pc.invert, self._condition(node.part))
+    def _not(self, _: Not, part: Value) -> Value:
+        return computed(_BOOLEAN, pc.invert, self.condition(part))
 
-    def _between(self, node: Between) -> Value:
+    def _between(self, _: Between, part: Value, low: Value, high: Value) -> Value:
         # Spark fills up a CHAR in each single comparison, but not in BETWEEN.
-        low = self._comparison(">=", node.part, node.low, fills_up=False)
-        high = self._comparison("<=", node.part, node.high, fills_up=False)
-        return _in_turn([(low, node.low), (high, node.high)], pc.and_kleene, decided=False)
+        ends = [
+            self._compared(op, (part, end), fills_up=False)._replace(node=end.node)
+            for op, end in ((">=", low), ("<=", high))
+        ]
+        return _in_turn(ends, pc.and_kleene, decided=False)
 
-    def _among(self, node: Among) -> Value:
+    def _among(self, _: Among, *found: Value) -> Value:
         # All of a list are compared in one type.
-        found = [self.value(each) for each in (node.part, *node.items)]
-        if all(each.constant for each in found[1:]):
-            found = filled_up(found)
-        compared, nans = self._comparable(found)
+        values = filled_up(found) if all(each.constant for each in found[1:]) else found
+        compared, nans = self._comparable(values)
         members = None if nans else _members(compared[1:])
         if members is not None:
 
@@ -353,29 +415,36 @@ class _Typer:
 
             return computed(_BOOLEAN, inside, compared[0])
         equal = _comparer("=", nans=nans)
-        if any(map(_may_fail, node.items)):
-            same = (computed(_BOOLEAN, equal, compared[0], each) for each in compared[1:])
-            return _in_turn([*zip(same, node.items, strict=True)], pc.or_kleene, decided=True)
+        if any(map(_may_fail, found[1:])):
+            same = [
+                computed(_BOOLEAN, equal, compared[0], each)._replace(node=item.node)
+                for each, item in zip(compared[1:], found[1:], strict=True)
+            ]
+            return _in_turn(same, pc.or_kleene, decided=True)
 
         def is_any(wanted: Any, *items: Any) -> Any:
             return functools.reduce(pc.or_kleene, (equal(wanted, each) for each in items))
 
         return computed(_BOOLEAN, is_any, *compared)
 
-    def _condition(self, node: Expression) -> Value:
-        found = self.value(node)
+    def condition(self, found: Value) -> Value:
         if found.data_type not in (_BOOLEAN, _VOID):
-            raise NotInCoreError(f"{to_sql(node)} as a condition")
-        return cast_value(found, _BOOLEAN, self._context)
+            assert found.node is not None
+            assert not isinstance(found.node, Column)
+            raise NotInCoreError(f"{to_sql(found.node)} as a condition")
+        return cast_value(found, _BOOLEAN, self._context)._replace(node=found.node)
 
     # Choices ---------------------------------------------------------------------------------
 
-    def _case(self, node: Case) -> Value:
+    def _case(self, node: Case, *parts: Value) -> Value:
+        count = len(node.tests)
+        return self._chosen(parts[:count], parts[count:])
+
+    def _chosen(self, tests: Sequence[Value], arms: Sequence[Value]) -> Value:
         """The first that applies. A row's value is that of its arm; the others may have none."""
-        arms = (*node.results, node.otherwise)
-        values, kind = conjoined([self.value(each) for each in arms], self._context)
+        values, kind = conjoined(arms, self._context)
         *results, otherwise = values
-        pairs = list(zip(map(self._condition, node.tests), results, strict=True))
+        pairs = list(zip(map(self.condition, tests), results, strict=True))
 
         def chosen(rows: Any) -> Any:
             found = otherwise.of(rows)
@@ -384,17 +453,18 @@ class _Typer:
             return found
 
         by_arm = _by_arm([partial(_taken_by, *pair) for pair in pairs], otherwise)
-        of = by_arm if any(map(_may_fail, (*node.tests[1:], *arms))) else chosen
+        of = by_arm if any(map(_may_fail, (*tests[1:], *arms))) else chosen
         nullable = any(each.nullable for each in values)
         return made_of([*values, *(test for test, _ in pairs)], kind, of, nullable=nullable)
 
-    def _first(self, node: Call) -> Value:
+    def _first(self, node: Call, given: Sequence[Value]) -> Value:
         """`coalesce` and its kin."""
-        given, name = node.arguments, node.name
+        name = node.name
+        if len(given) < len(node.arguments):
+            raise NotInCoreError(to_sql(node))  # a lambda
         if name == "nullif" and len(given) == 2:
             # Spark rewrites it after it has filled up what is compared with a CHAR.
-            same = self._comparison("=", given[0], given[1], fills_up=False)
-            kept = self.value(given[0])
+            same, kept = self._compared("=", given, fills_up=False), given[0]
             missing = scalar_of(None, to_arrow_type(kept.data_type))
 
             def unless(kept: Any, same: Any) -> Any:
@@ -402,10 +472,11 @@ class _Typer:
 
             return computed(kept.data_type, unless, kept, same, nullable=True)
         if name == "nvl2" and len(given) == 3:
-            return self._case(Case((Not(NullTest(given[0])),), (given[1],), given[2]))
+            valid = computed(_BOOLEAN, pc.is_valid, given[0], nullable=False)
+            return self._chosen([valid], given[1:])
         if name in ("nullif", "nvl2") or not given or (name != "coalesce" and len(given) != 2):
             raise NotInCoreError(to_sql(node))
-        values, kind = conjoined([self.value(each) for each in given], self._context)
+        values, kind = conjoined(given, self._context)
         values = _until_never_null(values, lambda each: each.constant)
         # No row should come to what is behind a column that may not be null, but a file may lack
         # that column: then its rows do.
@@ -417,6 +488,30 @@ class _Typer:
         by_arm = _by_arm([partial(_given_by, each) for each in values[:-1]], values[-1])
         of = by_arm if any(map(_may_fail, given[1 : len(values)])) else first
         return made_of(asked, kind, of, nullable=asked[-1].nullable)
+
+
+def _operands(node: Expression | Column) -> Sequence[Expression | Column]:
+    """What a node is made of; not the intervals of a sum, which are steps of it."""
+    match node:
+        case Arithmetic(first, rest):
+            return [first, *(part for op, part in rest if not _moves(part, op))]
+        case Comparison(_, left, right):
+            return [left, right]
+        case In(column) | IsNull(column) | StartsWith(column):
+            return [column]
+        case Column():
+            return []
+        case _:
+            return children(node)
+
+
+def _moves(part: Expression, op: str) -> TypeGuard[Interval]:
+    """Whether a step of arithmetic is one by an interval."""
+    return isinstance(part, Interval) and op in "+-"
+
+
+def _is_computed(value: Value) -> bool:
+    return not isinstance(value.node, Column | None) and is_computed(value.node)
 
 
 def _is_nullable(path: Sequence[str], schema: StructType) -> bool:
@@ -434,7 +529,8 @@ def _until_never_null(values: list[Value], believed: Callable[[Value], bool]) ->
     return values[: next(found, len(values))]
 
 
-def _reader(path: Sequence[str]) -> Callable[[pa.RecordBatch], Any]:
+def reader(path: Sequence[str]) -> Callable[[pa.RecordBatch], Any]:
+    """What takes a column out of rows, or a field of a struct."""
     name, *inner = path
     if not inner:
         return lambda rows: rows.column(name)
@@ -488,13 +584,13 @@ def _members(items: Sequence[Value]) -> Any:
         return None  # a time that Python can't represent, or no value at all
 
 
-def _in_turn(parts: Sequence[tuple[Value, Expression]], join: Any, *, decided: bool) -> Value:
-    """Conditions joined by AND or OR, each with the part of the tree that only it asks for.
+def _in_turn(parts: Sequence[Value], join: Any, *, decided: bool) -> Value:
+    """Conditions joined by AND or OR, each with the node that only it asks for.
 
     That part need not have a value where the conditions before it decide, as in Spark.
     """
-    (first, _), *others = parts
-    lazy = [(each, _may_fail(node)) for each, node in others]
+    first, *others = parts
+    lazy = [(each, _may_fail(each)) for each in others]
 
     def of(rows: pa.RecordBatch) -> Any:
         found = first.of(rows)
@@ -510,7 +606,7 @@ def _in_turn(parts: Sequence[tuple[Value, Expression]], join: Any, *, decided: b
             found = join(found, _spread([(asked, data)], len(found), pa.bool_()))
         return found
 
-    return made_of([each for each, _ in parts], _BOOLEAN, of)
+    return made_of(parts, _BOOLEAN, of)
 
 
 def _taken_by(test: Value, arm: Value, rows: pa.RecordBatch) -> tuple[Any, Any]:
@@ -577,7 +673,7 @@ def _flags(found: Any, count: int) -> Any:
     return pc.fill_null(found, False)
 
 
-def _written_digits(node: Expression) -> int | None:
+def _written_digits(node: Expression | Column | None) -> int | None:
     """The digits of an integer that is written in an expression; `None` of anything else."""
     match node:
         case Negative(part):
@@ -591,8 +687,11 @@ def _written_digits(node: Expression) -> int | None:
             return None
 
 
-def _may_fail(node: Expression) -> bool:
+def _may_fail(value: Value) -> bool:
     """Whether some value could be an error: arithmetic, casts, any function."""
+    node = value.node
+    if node is None or isinstance(node, Column):
+        return False
     return not all(isinstance(each, _HARMLESS) for each in walk(node))
 
 

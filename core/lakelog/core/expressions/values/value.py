@@ -1,4 +1,4 @@
-"""Bound parts of an expression: what type each has, and how its data are computed."""
+"""The nodes of a typed tree: what type each has, and how its data are computed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from lakelog.core.expressions.tree import Column, Expression
     from lakelog.core.schema import DataType
 
 _ONE_ROW: Final = pa.record_batch({"": pa.nulls(1)})
 
 
 class Value(NamedTuple):
-    """A part of an expression over a schema: one value a row, or one for all of them."""
+    """A node of an expression over a schema: one value a row, or one for all of them."""
 
     data_type: DataType
     of: Callable[[Any], Any]
@@ -28,6 +29,10 @@ class Value(NamedTuple):
     """Of a CHAR column its length; 0 for text that one is filled up beside; else -1."""
     error: pa.ArrowException | None = None
     """Why a constant within it has no value. In `if(a = 0, 0, 1 / 0)` a row may not ask for it."""
+    node: Expression | Column | None = None
+    """What it is the value of; `None` of a step within a function."""
+    parts: tuple[Value, ...] = ()
+    """The nodes that this one is made of, in the order of the text."""
 
 
 Rule: TypeAlias = "Callable[..., Value]"
@@ -79,3 +84,9 @@ def made_of(
     except pa.ArrowException as exc:
         return Value(kind, lambda _: of(_ONE_ROW), nullable, constant=True, error=error or exc)
     return known(found if isinstance(found, pa.Scalar) else found[0], kind)
+
+
+def array_for(value: Value, batch: pa.RecordBatch) -> Any:
+    """The data of a value, one for each of some rows."""
+    found = value.of(batch)
+    return pa.repeat(found, batch.num_rows) if isinstance(found, pa.Scalar) else found
