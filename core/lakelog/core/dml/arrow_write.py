@@ -355,7 +355,8 @@ def _commit(
         done = end_command(
             txn, actions, operation, batch=job.request.batch, keeps_row_ids=kept, skips_empty=False
         )
-        return txn.reads.version if done.version is None else done.version
+        assert done.version is not None
+        return done.version
 
 
 def _row_operation(operation: Operation, found: RowRewrite) -> Operation:

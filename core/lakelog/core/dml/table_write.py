@@ -24,7 +24,7 @@ from lakelog.core.actions.operation import Operation, write_metrics
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError
 from lakelog.core.metadata.column_mapping_changes import reused_mapping
 from lakelog.core.schema import StructType
-from lakelog.core.schema.rules import resolve_columns
+from lakelog.core.schema.rules import check_unique, resolve_columns
 from lakelog.core.schema.schema_evolution import check_write_compatible, merge_schemas
 from lakelog.core.transaction.command_commit import is_recorded
 from lakelog.core.transaction.matching_files import matching_files
@@ -134,7 +134,7 @@ class TableWrite:
             UnsupportedFeatureError: this version can't write the table as it will be.
         """
         txn, request = self.txn, self.request
-        _check_unique(data)
+        check_unique(data)
         if txn.snapshot is None:
             changed = Metadata(
                 id=str(uuid.uuid4()),
@@ -279,19 +279,6 @@ class TableWrite:
             metrics={**metrics, "numAddedChangeFiles": change_files} if change_files else metrics,
             user_metadata=request.user_metadata,
         )
-
-
-def _check_unique(data: StructType) -> None:
-    seen: dict[str, str] = {}
-    for name in data.names:
-        before = seen.setdefault(name.lower(), name)
-        if before is not name:
-            raise DeltaAnalysisError(
-                "[DELTA_DUPLICATE_COLUMNS_FOUND] the data has two columns of one name, "
-                f"{before} and {name}; column names are compared ignoring case. Rename or drop "
-                "one of them.",
-                column=name,
-            )
 
 
 def _partitions(data: StructType, names: Sequence[str] | None) -> list[str]:

@@ -48,7 +48,7 @@ def check_schema(
     Raises:
         DeltaAnalysisError: the first rule broken, with every column that breaks it.
     """
-    _check_duplicates(schema)
+    check_unique(schema)
     if not column_mapping:
         _check_characters(schema)
     _check_types(schema)
@@ -178,7 +178,12 @@ def check_holds_rows(data: StructType, table: StructType, uri: str) -> None:
     )
 
 
-def _check_duplicates(schema: StructType) -> None:
+def check_unique(schema: StructType) -> None:
+    """Refuse columns, nested ones too, whose names differ by case alone, or not at all.
+
+    Raises:
+        DeltaAnalysisError: names all of them.
+    """
     counts = Counter(dotted(path).lower() for path, _ in walk(schema))
     twice = [path for path, _ in walk(schema) if counts[dotted(path).lower()] > 1]
     if twice:

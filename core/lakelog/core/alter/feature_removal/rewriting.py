@@ -110,4 +110,5 @@ def _commit(
         keeps_row_ids=ids is not None,
         skips_empty=False,
     )
-    return snapshot.version if done.version is None else done.version
+    assert done.version is not None
+    return done.version
