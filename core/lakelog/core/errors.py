@@ -43,7 +43,8 @@ Every message says what was wrong, where (path and version), and what to do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from lakelog.logstores.errors import (
     CommitOutcomeUnknownError,
@@ -56,7 +57,7 @@ from lakelog.logstores.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 __all__ = [
     "AppendOnlyError",
@@ -359,3 +360,38 @@ class DataFileError(DeltaError):
 
     Fields: `path`, and `table` and `version` where a deletion vector is damaged.
     """
+
+
+RESTORE_EITHER: Final = "Restore the file, or an older version of the table."
+READ_NEWER: Final = "Read a newer version, or restore the file."
+
+
+@contextmanager
+def listed_file(
+    path: str | None, table: str, version: int, way_out: str, *, what: str = ""
+) -> Iterator[None]:
+    """Say of a file that is not there that a version lists it.
+
+    Args:
+        path: of the file.
+        table: its location.
+        version: of the table.
+        way_out: a sentence.
+        what: what the file is, and its path, if it is no data file.
+
+    Raises:
+        DataFileMissingError: it does not exist.
+    """
+    try:
+        yield
+    except DataFileMissingError:
+        raise
+    except FileNotFoundError as exc:
+        raise DataFileMissingError(
+            f"the {what or f'data file {path}'} is missing: version {version} of {table} lists it. "
+            "VACUUM may have deleted it, if the version is older than the retention period, or it "
+            f"was deleted manually. {way_out}",
+            table=table,
+            path=path,
+            version=version,
+        ) from exc

@@ -14,7 +14,13 @@ from lakelog.core.data.ahead import made_ahead
 from lakelog.core.data.file_locations import DataPlaces
 from lakelog.core.data.row_reader import RowReader
 from lakelog.core.deletion_vectors.stored_vectors import DeletionVector, vector_path
-from lakelog.core.errors import CorruptLogError, DataFileError, DataFileMissingError
+from lakelog.core.errors import (
+    READ_NEWER,
+    CorruptLogError,
+    DataFileError,
+    DataFileMissingError,
+    listed_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -304,19 +310,10 @@ class TableFileReader:
     def _explained(self, file: DataFile) -> Iterator[None]:
         snapshot = self._snapshot
         try:
-            yield
+            with listed_file(file.path, snapshot.table, snapshot.version, READ_NEWER):
+                yield
         except DataFileMissingError:
             raise
-        except FileNotFoundError as exc:
-            raise DataFileMissingError(
-                f"the data file {file.path} is missing: version {snapshot.version} of "
-                f"{snapshot.table} lists it. VACUUM may have deleted it, if the version is older "
-                "than the retention period, or it was deleted manually. Read a newer version, or "
-                "restore the file.",
-                table=snapshot.table,
-                path=file.path,
-                version=snapshot.version,
-            ) from exc
         except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as exc:
             if seen := self._seen_instead(file, exc):
                 raise DataFileError(

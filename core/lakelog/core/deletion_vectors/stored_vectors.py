@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.core.actions.z85 import z85_decoded
 from lakelog.core.deletion_vectors.roaring import rows_marked
-from lakelog.core.errors import DataFileError, DataFileMissingError
+from lakelog.core.errors import READ_NEWER, DataFileError, listed_file
 from lakelog.core.paths import data_path
 
 if TYPE_CHECKING:
@@ -118,16 +118,6 @@ class DeletionVector:
             # file's.
             if count != self.cardinality:
                 raise ValueError(f"it has {count} rows, but the log says {self.cardinality}")
-        except FileNotFoundError as exc:
-            raise DataFileMissingError(
-                f"the deletion vector {self.path} of the data file {self.data_file} is missing: "
-                f"version {self.version} of {self.table} lists it. Vacuum may have deleted it, if "
-                "the version is older than the retention period, or it was deleted manually. Read "
-                "a newer version, or restore the file.",
-                table=self.table,
-                path=self.path,
-                version=self.version,
-            ) from exc
         except ValueError as exc:
             where = "in the log" if self.path is None else f"{self.path} at byte {self.offset}"
             raise DataFileError(
@@ -159,7 +149,11 @@ class DeletionVector:
         # The size precedes the bitmap and a checksum follows it; the first vector of a file follows
         # the file's version, which is read with it at no extra request.
         start = self.offset if self.offset > 1 else 0
-        with filesystem.open_input_file(self.place) as file:
+        what = f"deletion vector {self.path} of the data file {self.data_file}"
+        with (
+            listed_file(self.path, self.table, self.version, READ_NEWER, what=what),
+            filesystem.open_input_file(self.place) as file,
+        ):
             # The memory asked for is allocated before the file turns out to be shorter.
             ends, length = self.offset + self.size + 8, file.size()
             if ends > length:

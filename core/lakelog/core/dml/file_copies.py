@@ -18,7 +18,7 @@ from pyarrow.fs import LocalFileSystem
 from lakelog.core.arrays import scalar_of
 from lakelog.core.compute import pc
 from lakelog.core.data.change_files import CHANGE_TYPE
-from lakelog.core.errors import DataFileMissingError
+from lakelog.core.errors import RESTORE_EITHER, listed_file
 from lakelog.core.portable.hive_writer import PartitionedWriter
 from lakelog.core.portable.made_files import delete_made
 from lakelog.logstores.threads import DECODERS, in_order
@@ -124,7 +124,7 @@ class CopyTask:
         pieces = way.reader.pieces(
             file.filesystem, file.place, file.partition, file.partition_values
         )
-        try:
+        with listed_file(file.path, way.table, way.version, RESTORE_EITHER):
             for piece in pieces:
                 rows = piece.rows
                 assert rows is not None  # nothing is pruned
@@ -139,18 +139,6 @@ class CopyTask:
                     hit = rows.filter(file.hit[here])
                     kinds = pa.repeat(scalar_of("delete", pa.string()), hit.num_rows)
                     _write(changes, hit.append_column(CHANGE_TYPE, kinds))
-        except DataFileMissingError:
-            raise
-        except FileNotFoundError as exc:
-            raise DataFileMissingError(
-                f"the data file {file.path} is missing: version {way.version} of {way.table} "
-                "lists it. VACUUM may have deleted it, if the version is older than the "
-                "retention period, or it was deleted manually. Restore the file, or an older "
-                "version of the table.",
-                table=way.table,
-                path=file.path,
-                version=way.version,
-            ) from exc
         return copied
 
 

@@ -57,8 +57,6 @@ __all__ = [
 
 BUDGET_KEY: Final = keys.RETRY_BUDGET.name
 """Seconds that one operation may go on repeating requests."""
-TIMEOUT_KEY: Final = keys.REQUEST_TIMEOUT.name
-"""Seconds that one request may take to connect, and again between two bytes of its reply."""
 
 _T = TypeVar("_T")
 

@@ -22,7 +22,6 @@ from lakelog.logstores.settings import hadoop_setting
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-TIMEOUT_KEY: Final = keys.REQUEST_TIMEOUT.name
 _DEFAULT_TIMEOUT: Final = 20.0
 
 # Hadoop's spelling of "AWS itself, in the region of the bucket".

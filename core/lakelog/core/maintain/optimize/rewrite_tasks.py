@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lakelog.core.compute import pc
-from lakelog.core.errors import DataFileMissingError
+from lakelog.core.errors import RESTORE_EITHER, listed_file
 from lakelog.core.maintain.optimize.ordering import ordered
 from lakelog.core.portable.hive_writer import PartitionedWriter
 
@@ -123,22 +123,10 @@ class BinTask:
         )
 
     def _tables(self, reader: RowReader, ids: MovedRowIds | None) -> Iterator[pa.Table]:
+        way = self.way
         for each in self.files:
-            try:
+            with listed_file(each.path, way.table, way.version, RESTORE_EITHER):
                 yield from _live(each, reader, ids)
-            except DataFileMissingError:
-                raise
-            except FileNotFoundError as exc:
-                way = self.way
-                raise DataFileMissingError(
-                    f"the data file {each.path} is missing: version {way.version} of {way.table} "
-                    "lists it. VACUUM may have deleted it, if the version is older than the "
-                    "retention period, or it was deleted manually. Restore the file, or an older "
-                    "version of the table.",
-                    table=way.table,
-                    path=each.path,
-                    version=way.version,
-                ) from exc
 
 
 def _live(file: BinFile, reader: RowReader, ids: MovedRowIds | None) -> Iterator[pa.Table]:
