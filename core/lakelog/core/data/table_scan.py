@@ -31,7 +31,7 @@ from lakelog.core.schema.rules import as_list
 from lakelog.logstores.threads import DECODERS, in_order, readers
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     import duckdb
     import pandas
@@ -214,7 +214,7 @@ class Scan:
         if where is not None and self._limit is None:
             with suppress(DeltaError):
                 plain = Scan(self._snapshot, names, where)
-                plain._check_filter()
+                plain._shown()
                 more = plain._expression
                 both = [each for each in (self._expression, more) if each is not None]
                 condition = join_and(both) if both else None
@@ -303,7 +303,7 @@ class Scan:
         """
         from lakelog.core.data.answers import counted
 
-        self._check_filter()
+        self._shown()
         files = self._snapshot.file_table_for(self._expression)
         known = counted(self._snapshot, files, self._expression)
         rows, unread = known.sum, files.filter(known.unknown)
@@ -342,7 +342,7 @@ class Scan:
         (field,) = one._output
         if self._output.get(field.name) is None:
             _chosen(self._snapshot, self._output, [column])
-        one._check_filter()
+        one._shown()
         files = self._snapshot.file_table_for(self._expression)
         best, unread = extreme_so_far(
             self._snapshot, files, self._expression, field, which, exact=self._limit is None
@@ -388,7 +388,7 @@ class Scan:
         files: pa.Table | None = None,
     ) -> Generator[pa.Table]:
         """The rows in small tables; of some files only, where they are given."""
-        self._check_filter()
+        shown = self._shown()
         left = self._limit
         if left == 0:
             return
@@ -401,7 +401,7 @@ class Scan:
             workers = 1
             if self._expression is None:
                 batch_size = min(left, batch_size or left)
-        streams = (partial(self._of_file, each, batch_size) for each in found)
+        streams = (partial(self._of_file, each, batch_size, shown) for each in found)
         with closing(read_ahead(streams, workers=workers, ordered=ordered)) as tables:
             for table in self._watched(tables, files):
                 if left is None:
@@ -419,18 +419,24 @@ class Scan:
         # On an object store threads mostly wait.
         return min(files, min(cores, DECODERS) if is_local else 2 * DECODERS)
 
-    def _of_file(self, file: DataFile, batch_size: int | None) -> Generator[pa.Table]:
+    def _of_file(
+        self, file: DataFile, batch_size: int | None, shown: Callable[[pa.Table], pa.Table]
+    ) -> Generator[pa.Table]:
         with closing(self._files.batches(file, batch_size)) as tables:
             for table in tables:
-                rows = self._shown(table)
+                rows = shown(table)
                 if rows.num_rows:
                     yield rows
 
     def _tables(self) -> Iterator[pa.Table]:
         """A table a file, in the order of the log."""
-        self._check_filter()
+        shown = self._shown()
         files = self._snapshot.file_table_for(self._expression)
-        tables = in_order(self._table, self._files.find(files), readers(), "lakelog-scan")
+
+        def rows(file: DataFile) -> pa.Table:
+            return shown(self._files.rows(file))
+
+        tables = in_order(rows, self._files.find(files), readers(), "lakelog-scan")
         yield from self._watched(tables, files)
 
     def _watched(self, tables: Iterable[pa.Table], files: pa.Table) -> Iterator[pa.Table]:
@@ -450,24 +456,19 @@ class Scan:
                 report(Progress(text="reading", done=done, total=total, unit="rows"))
                 yield table
 
-    def _check_filter(self) -> None:
-        """Refuse what can't be evaluated, before any file is opened; also where none would be."""
-        if self._expression is not None:
-            from lakelog.core.expressions.arrow.masks import evaluate_mask
+    def _shown(self) -> Callable[[pa.Table], pa.Table]:
+        """What leaves of rows those that the condition is true for, and the columns asked for.
 
-            nothing = empty_table(to_arrow_schema(self._read))
-            evaluate_mask(self._expression, nothing, self._schema)
+        What can't be evaluated is refused at once, before any file is opened; also where none is.
+        """
+        names = [each.name for each in self._output]
+        if self._expression is None:
+            return lambda table: table.select(names)
+        from lakelog.core.expressions.arrow.masks import typed_mask
 
-    def _table(self, file: DataFile) -> pa.Table:
-        return self._shown(self._files.rows(file))
-
-    def _shown(self, table: pa.Table) -> pa.Table:
-        """The rows for which the condition is true, and the columns that were asked for."""
-        if self._expression is not None:
-            from lakelog.core.expressions.arrow.masks import evaluate_mask
-
-            table = table.filter(evaluate_mask(self._expression, table, self._schema))
-        return table.select([each.name for each in self._output])
+        mask = typed_mask(self._expression, self._schema)
+        mask(empty_table(to_arrow_schema(self._read)))
+        return lambda table: table.filter(mask(table)).select(names)
 
 
 def _chosen(

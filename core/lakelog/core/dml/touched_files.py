@@ -82,7 +82,6 @@ def touched_files(
         DataFileError: a damaged deletion vector, or columns that can't be identified.
     """
     finder = _Finder(snapshot, condition)
-    finder.check()
     places = finder.files.find(files)
     found = in_order(finder.masks, places, readers(), "lakelog-scan")
     adds = to_add_files(files)
@@ -101,7 +100,7 @@ def can_evaluate(snapshot: Snapshot, condition: Expression) -> bool:
         condition: bound to its schema.
     """
     try:
-        _Finder(snapshot, condition).check()
+        _Finder(snapshot, condition)
     except InvalidPredicateError:
         return False
     return True
@@ -209,17 +208,18 @@ def _mask(pieces: Mapping[int, bytes], count: int) -> pa.BooleanArray:
 
 class _Finder:
     def __init__(self, snapshot: Snapshot, condition: Expression | None) -> None:
-        self._condition = condition
-        self._schema = snapshot.read_schema
-        names = set() if condition is None else {path[0].lower() for path in columns(condition)}
-        self._read = StructType(tuple(f for f in self._schema if f.name.lower() in names))
-        self.files = TableFileReader(snapshot, self._read, condition)
-
-    def check(self) -> None:
-        """Refuse what can't be evaluated before any file is opened."""
+        """Refuse what can't be evaluated, before any file is opened."""
         from lakelog.core.arrow.arrow_types import to_arrow_schema
 
-        self._true_for(empty_table(to_arrow_schema(self._read)))
+        schema, self._mask = snapshot.read_schema, None
+        names = set() if condition is None else {path[0].lower() for path in columns(condition)}
+        read = StructType(tuple(f for f in schema if f.name.lower() in names))
+        self.files = TableFileReader(snapshot, read, condition)
+        if condition is not None:
+            from lakelog.core.expressions.arrow.masks import typed_mask
+
+            self._mask = typed_mask(condition, schema)
+            self._mask(empty_table(to_arrow_schema(read)))
 
     def masks(self, file: DataFile) -> tuple[pa.BooleanArray, pa.BooleanArray]:
         """Which rows are gone, and which of the others are hit."""
@@ -236,11 +236,6 @@ class _Finder:
         return gone, pc.and_not(hit, gone)
 
     def _true_for(self, rows: pa.Table) -> pa.BooleanArray:
-        if self._condition is None:
+        if self._mask is None:
             return pa.repeat(scalar_of(True, pa.bool_()), rows.num_rows)
-        from lakelog.core.expressions.arrow.masks import evaluate_mask
-
-        mask = evaluate_mask(self._condition, rows, self._schema)
-        if isinstance(mask, pa.ChunkedArray):
-            mask = mask.combine_chunks()
-        return pc.fill_null(mask, False)
+        return pc.fill_null(self._mask(rows), False)

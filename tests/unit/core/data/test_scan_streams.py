@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import polars
@@ -24,6 +24,9 @@ from lakelog.core.alter import change_column, rename_column
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError, InvalidPredicateError
 from support.drawn_tables import DrawnTable, drawn_tables
 from support.examples import examples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
@@ -288,9 +291,14 @@ def test_a_few_rows_that_are_rare_are_not_looked_for_a_few_at_a_time(
     sizes: list[int] = []
     shown = Scan._shown
 
-    def counting(self: Scan, table: pa.Table) -> pa.Table:
-        sizes.append(table.num_rows)
-        return shown(self, table)
+    def counting(self: Scan) -> Callable[[pa.Table], pa.Table]:
+        kept = shown(self)
+
+        def counted(table: pa.Table) -> pa.Table:
+            sizes.append(table.num_rows)
+            return kept(table)
+
+        return counted
 
     monkeypatch.setattr(Scan, "_shown", counting)
     assert scan(uri, where="n % 20000 = 19999").head(2)["n"].to_pylist() == [19_999]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -29,8 +30,9 @@ from lakelog.core.expressions.values.typed import typed_condition
 from lakelog.core.expressions.values.value import array_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    from lakelog.core.expressions.values.value import Value
     from lakelog.core.schema import StructType
 
 pc: Any = pyarrow.compute
@@ -48,16 +50,10 @@ def to_arrow_filter(expr: Expression, schema: StructType) -> Any:
     return _translated(bind(expr, schema))
 
 
-def evaluate_mask(expr: Expression, data: pa.Table | pa.RecordBatch, schema: StructType) -> Any:
-    """Evaluate a filter on rows: one boolean or null each.
-
-    Args:
-        expr: the filter.
-        data: columns with the names and Arrow types of the schema.
-        schema: the types of the columns.
-
-    Returns:
-        A `pyarrow.BooleanArray` as long as `data`.
+def typed_mask(
+    expr: Expression, schema: StructType
+) -> Callable[[pa.Table | pa.RecordBatch], pa.BooleanArray]:
+    """What evaluates a filter on rows, any number of times; see `evaluate_mask`.
 
     Raises:
         InvalidPredicateError: an unknown column, or a part that only Spark can evaluate.
@@ -66,6 +62,26 @@ def evaluate_mask(expr: Expression, data: pa.Table | pa.RecordBatch, schema: Str
         mask = typed_condition(bind(expr, schema), schema, DEFAULTS)
     except NotInCoreError as exc:
         raise _only_spark(str(exc)) from None
+    return partial(_mask, mask)
+
+
+def evaluate_mask(
+    expr: Expression, data: pa.Table | pa.RecordBatch, schema: StructType
+) -> pa.BooleanArray:
+    """Evaluate a filter on rows: one boolean or null each.
+
+    Args:
+        expr: the filter.
+        data: columns with the names and Arrow types of the schema.
+        schema: the types of the columns.
+
+    Raises:
+        InvalidPredicateError: an unknown column, or a part that only Spark can evaluate.
+    """
+    return typed_mask(expr, schema)(data)
+
+
+def _mask(mask: Value, data: pa.Table | pa.RecordBatch) -> Any:
     if isinstance(data, pa.RecordBatch):
         return array_for(mask, data)
     if not data.num_columns:

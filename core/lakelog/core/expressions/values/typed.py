@@ -590,7 +590,7 @@ def _in_turn(parts: Sequence[Value], join: Any, *, decided: bool) -> Value:
     That part need not have a value where the conditions before it decide, as in Spark.
     """
     first, *others = parts
-    lazy = [(each, _may_fail(each)) for each in others]
+    lazy, rest = [(each, _may_fail(each)) for each in others], scalar_of(decided, pa.bool_())
 
     def of(rows: pa.RecordBatch) -> Any:
         found = first.of(rows)
@@ -598,12 +598,12 @@ def _in_turn(parts: Sequence[Value], join: Any, *, decided: bool) -> Value:
             if not may_fail:
                 found = join(found, part.of(rows))
                 continue
-            if isinstance(found, pa.Scalar):
-                found = pa.repeat(found, rows.num_rows)
-            kept = pc.fill_null(pc.not_equal(found, scalar_of(decided, pa.bool_())), True)
-            asked = pc.indices_nonzero(kept)
-            data = part.of(_some(rows, asked))
-            found = join(found, _spread([(asked, data)], len(found), pa.bool_()))
+            truth = pa.repeat(found, rows.num_rows) if isinstance(found, pa.Scalar) else found
+            asked = pc.fill_null(pc.not_equal(truth, rest), True)
+            count = asked.true_count
+            data = part.of(rows if count == len(asked) else rows.filter(asked))
+            data = pa.repeat(data, count) if isinstance(data, pa.Scalar) else data
+            found = join(truth, pc.replace_with_mask(pa.repeat(rest, len(asked)), asked, data))
         return found
 
     return made_of(parts, _BOOLEAN, of)
