@@ -135,10 +135,9 @@ class _Typer:
         self._context = context
         self._variables: dict[str, tuple[str, Value]] = {}
 
-    def value(self, node: Expression | Column) -> Value:
+    def value(self, node: Expression) -> Value:
         rule: Any = getattr(self, f"_{type(node).__name__.lower()}", None)
         if rule is None:
-            assert not isinstance(node, Column)
             raise NotInCoreError(to_sql(node))
         found: Value
         if isinstance(node, Call | Computed):
@@ -178,11 +177,7 @@ class _Typer:
             if len(node.path) == 1 and not node.quoted and is_now(node.path[0]):
                 return self._now(node.path[0].lower())
             raise unknown_column(node.path, self._schema, f" in the expression {self._sql!r}")
-        return self._column(Column(*found))
-
-    def _column(self, node: Column) -> Value:
-        path, data_type = node.path, node.data_type
-        assert data_type is not None  # it is bound
+        path, data_type = found
         limit = limit_of(self._schema.get(path[0])) if len(path) == 1 else None
         char = limit.length if limit is not None and limit.pads else -1
         return Value(data_type, reader(path), _is_nullable(path, self._schema), char=char)
@@ -429,8 +424,7 @@ class _Typer:
 
     def condition(self, found: Value) -> Value:
         if found.data_type not in (_BOOLEAN, _VOID):
-            assert found.node is not None
-            assert not isinstance(found.node, Column)
+            assert found.node is not None  # a part of the tree
             raise NotInCoreError(f"{to_sql(found.node)} as a condition")
         return cast_value(found, _BOOLEAN, self._context)._replace(node=found.node)
 
@@ -490,19 +484,21 @@ class _Typer:
         return made_of(asked, kind, of, nullable=asked[-1].nullable)
 
 
-def _operands(node: Expression | Column) -> Sequence[Expression | Column]:
+def _operands(node: Expression) -> Sequence[Expression]:
     """What a node is made of; not the intervals of a sum, which are steps of it."""
     match node:
         case Arithmetic(first, rest):
             return [first, *(part for op, part in rest if not _moves(part, op))]
         case Comparison(_, left, right):
-            return [left, right]
+            return [_named(left), _named(right) if isinstance(right, Column) else right]
         case In(column) | IsNull(column) | StartsWith(column):
-            return [column]
-        case Column():
-            return []
+            return [_named(column)]
         case _:
             return children(node)
+
+
+def _named(column: Column) -> Name:
+    return Name(column.path, quoted=True)
 
 
 def _moves(part: Expression, op: str) -> TypeGuard[Interval]:
@@ -511,7 +507,7 @@ def _moves(part: Expression, op: str) -> TypeGuard[Interval]:
 
 
 def _is_computed(value: Value) -> bool:
-    return not isinstance(value.node, Column | None) and is_computed(value.node)
+    return value.node is not None and is_computed(value.node)
 
 
 def _is_nullable(path: Sequence[str], schema: StructType) -> bool:
@@ -673,7 +669,7 @@ def _flags(found: Any, count: int) -> Any:
     return pc.fill_null(found, False)
 
 
-def _written_digits(node: Expression | Column | None) -> int | None:
+def _written_digits(node: Expression | None) -> int | None:
     """The digits of an integer that is written in an expression; `None` of anything else."""
     match node:
         case Negative(part):
@@ -689,10 +685,8 @@ def _written_digits(node: Expression | Column | None) -> int | None:
 
 def _may_fail(value: Value) -> bool:
     """Whether some value could be an error: arithmetic, casts, any function."""
-    node = value.node
-    if node is None or isinstance(node, Column):
-        return False
-    return not all(isinstance(each, _HARMLESS) for each in walk(node))
+    nodes = () if value.node is None else walk(value.node)
+    return not all(isinstance(each, _HARMLESS) for each in nodes)
 
 
 def _numeric(kind: DataType, op: str, node: Expression) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lakelog.core.expressions.tree import Column, Expression
+    from lakelog.core.expressions.tree import Expression
     from lakelog.core.schema import DataType
 
 _ONE_ROW: Final = pa.record_batch({"": pa.nulls(1)})
@@ -29,7 +29,7 @@ class Value(NamedTuple):
     """Of a CHAR column its length; 0 for text that one is filled up beside; else -1."""
     error: pa.ArrowException | None = None
     """Why a constant within it has no value. In `if(a = 0, 0, 1 / 0)` a row may not ask for it."""
-    node: Expression | Column | None = None
+    node: Expression | None = None
     """What it is the value of; `None` of a step within a function."""
     parts: tuple[Value, ...] = ()
     """The nodes that this one is made of, in the order of the text."""
