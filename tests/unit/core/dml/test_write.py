@@ -48,6 +48,25 @@ def ids(*values: int | None) -> pa.Table:
     return pa.table({"id": pa.array(values, pa.int64())})
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        pa.table([[1], [2]], names=["a", "A"]),
+        pa.table({"s": pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["x", "X"])}),
+    ],
+)
+def test_names_that_differ_by_case_alone_are_refused_before_a_file_is_written(
+    uri: str, data: pa.Table
+) -> None:
+    with pytest.raises(DeltaAnalysisError, match=r"DUPLICATE_COLUMNS.*more than upper and lower"):
+        write_arrow(uri, data, mode="append")
+    write_arrow(uri, {"id": [1]}, mode="append")
+    before = data_files(uri)
+    with pytest.raises(DeltaAnalysisError, match=r"DUPLICATE_COLUMNS.*more than upper and lower"):
+        write_arrow(uri, data, mode="append", schema_mode="merge")
+    assert data_files(uri) == before
+
+
 def test_rows_written_are_rows_read(uri: str) -> None:
     assert write_arrow(uri, ids(1, 2), user_metadata="first", mode="append") == 0
     assert write_arrow(uri, ids(3), mode="append") == 1
