@@ -75,15 +75,15 @@ def cast_text(text: str | None, data_type: DataType, session_tz: str = "UTC") ->
     if isinstance(data_type, DecimalType):
         return _decimal(text, data_type)
     name = data_type.name if isinstance(data_type, PrimitiveType) else ""
-    if is_interval(data_type):
-        return interval_value(text, months=data_type == YEAR_MONTH)
     if name in _BITS:
         return _integer(text, _BITS[name])
     if name in ("timestamp", "timestamp_ntz"):
         return _timestamp(text, session_tz if name == "timestamp" else None)
-    if name not in _CASTS:
-        raise ValueError(f"{text!r}: a partition column can't be of type {data_type}")
-    return _CASTS[name](text)
+    if name in _CASTS:
+        return _CASTS[name](text)
+    if is_interval(data_type):
+        return interval_value(text, months=data_type == YEAR_MONTH)
+    raise ValueError(f"{text!r}: a partition column can't be of type {data_type}")
 
 
 def _integer(text: str, bits: int) -> int:
