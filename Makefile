@@ -97,7 +97,7 @@ check-floors: java ## Test the lowest releases of all dependencies together, and
 	sh scripts/check_floors.sh
 
 cluster: java $(VENV)/.release ## Run each kind of command on a standalone cluster whose workers are killed
-	$(BIN)/python -m pytest -n 0 --nightly -m nightly $(if $(PYTEST_ARGS),$(PYTEST_ARGS),tests/integration)
+	$(BIN)/python -m pytest -n 0 --nightly -m nightly -o faulthandler_timeout=0 $(if $(PYTEST_ARGS),$(PYTEST_ARGS),tests/integration)
 
 recipes: $(VENV)/.test ## Run the examples for Airflow, Dagster, pandera and Great Expectations by the real packages
 	$(BIN)/python -m pytest -n 0 --nightly tests/integration/test_recipes.py tests/interop/test_checks_before_a_write.py

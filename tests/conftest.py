@@ -53,8 +53,9 @@ settings.load_profile("lakelog")
 
 
 _PATIENCE = 5
-"""How many times its limit a test of `make soak` may take: other seeds have longer stories, on
-machines that are busy for hours, and only what hangs is to be found by the time."""
+"""How many times its limit a test of `make soak` or `make cluster` may take: other seeds have
+longer stories, on machines that are busy for hours, and only what hangs is to be found by the
+time."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -70,11 +71,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.soak)
-    if SEED:
+    if SEED or config.getoption("--nightly"):
         for item in items:
             mark = item.get_closest_marker("timeout")
             limit = float((mark.args[0] if mark else config.getini("timeout")) or 0)
             item.add_marker(pytest.mark.timeout(limit * _PATIENCE), append=False)
+    if SEED:
         random.Random(SEED).shuffle(items)
 
 

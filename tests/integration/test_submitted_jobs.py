@@ -34,7 +34,7 @@ import sys
 from pyspark.sql import SparkSession
 
 import lakelog.spark as delta
-from lakelog.spark.workers import bins
+from lakelog.spark.replay import bins
 
 spark = SparkSession.builder.getOrCreate()
 delta.enable(spark)

@@ -13,8 +13,8 @@ from lakelog.core import DeltaLog, create_table, delete_rows, write_arrow
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError, InvalidPredicateError
 from lakelog.spark.dml import delete_update
 from lakelog.spark.dml import without_spark as here
+from lakelog.spark.replay import bins
 from lakelog.spark.session.temporary_confs import temporary_confs
-from lakelog.spark.workers import bins
 from lakelog.spark.workers.executor_tasks import run_on_executors
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakelog.spark.dml import copies, delete_update
 from lakelog.spark.dml import without_spark as here
-from lakelog.spark.workers import bins
+from lakelog.spark.replay import bins
 
 __all__ = ["always_by_jobs"]
 

@@ -23,11 +23,11 @@ SKIPS = {
 }
 
 
-def _pytest(folder: Path, code: str, ci: str) -> subprocess.CompletedProcess[str]:
+def _pytest(folder: Path, code: str, ci: str, *more: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_one.py").write_text(code)
     options = ["-q", "-ra", "-c", os.devnull, "-p", "conftest", "-p", "no:cacheprovider"]
     return subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "--rootdir", str(folder), str(folder)],
+        [sys.executable, "-m", "pytest", *options, "--rootdir", str(folder), str(folder), *more],
         env={**os.environ, "CI": ci, "PYTHONPATH": str(TESTS)},
         capture_output=True,
         text=True,
@@ -200,12 +200,22 @@ def test_the_usual(request):
 
 
 @pytest.mark.parametrize(
-    ("seed", "own", "usual"), [("0", 7, "is None"), ("3", 35, ".args == (0,)")]
+    ("seed", "more", "own", "usual"),
+    [
+        ("0", [], 7, "is None"),
+        ("3", [], 35, ".args == (0,)"),
+        ("0", ["--nightly"], 35, ".args == (0,)"),
+    ],
 )
 def test_a_soak_takes_only_a_hang_for_a_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: str, own: int, usual: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: str,
+    more: list[str],
+    own: int,
+    usual: str,
 ) -> None:
     """The folder of this test sets no usual limit, which is 0, and five times that is 0."""
     monkeypatch.setenv("LAKELOG_SEED", seed)
-    done = _pytest(tmp_path, LIMITS.format(own=own, usual=usual), "false")
+    done = _pytest(tmp_path, LIMITS.format(own=own, usual=usual), "false", *more)
     assert "3 passed" in done.stdout, done.stdout

@@ -31,7 +31,8 @@ def copied_by_spark(spark: SparkSession, tasks: Sequence[CopyTask]) -> Iterable[
     in_process = filesystem is not None and filesystem.type_name.endswith("memory")
     if size <= _HERE_BYTES or in_process:
         return run_in_threads(tasks)
-    return run_on_executors(spark, CopyTask.run, _sent(tasks))
+    copied = run_on_executors(spark, CopyTask.run, _sent(tasks))
+    return run_in_threads(tasks) if copied is None else copied
 
 
 def _sent(tasks: Sequence[CopyTask]) -> list[CopyTask]:

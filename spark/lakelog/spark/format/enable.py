@@ -60,9 +60,9 @@ def enable(spark: SparkSession) -> None:
     And `readStream`, `writeStream`, the statements of `spark.sql`, and methods that take the names
     of tables: docs/enabled-methods.md lists them all. So it does with the format `lakelog`, and
     with `spark.sql.sources.default` where no format is named.
-    `delta` is left alone where the session has delta-spark's jar. Holds for every session of
-    this process that is of the same kind (classic or Connect), until `disable`. Calling it again
-    changes nothing.
+    `delta` is left alone where the session has delta-spark's jar, with a warning in the log. Holds
+    for every session of this process that is of the same kind (classic or Connect), until
+    `disable`. Calling it again changes nothing.
 
     Args:
         spark: a session, classic or Connect.
@@ -75,12 +75,7 @@ def enable(spark: SparkSession) -> None:
         watch(type(spark))
     if is_ours(spark, "delta"):
         accept_delta(spark)
-
-
-def enable_or_warn(spark: SparkSession) -> None:
-    """`enable` for programs that know nothing of it: says so where `delta` stays delta-spark's."""
-    enable(spark)
-    if not is_ours(spark, "delta"):
+    else:
         logger.warning(
             "this session has delta-spark's jar, so format('delta') stays its own; take the "
             "jar out of spark.jars and spark.jars.packages, or use format('lakelog')"

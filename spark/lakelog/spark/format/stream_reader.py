@@ -14,10 +14,9 @@ from lakelog.spark.names.resolve import location_of
 from lakelog.spark.reading.stated import with_known_nulls
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.given_options import WithFormat, without_path
-from lakelog.spark.session.job_errors import lacks_pyarrow
 from lakelog.spark.session.option_names import check_option_names
 from lakelog.spark.session.session import is_connect, session_conf, with_storage
-from lakelog.spark.workers.marked_errors import unwrap_error
+from lakelog.spark.workers.marked_errors import lacks_pyarrow, unwrap_error
 
 if TYPE_CHECKING:
     import os

@@ -84,10 +84,10 @@ def _enabling(make: Any) -> Any:
     @functools.wraps(make)
     def made(self: Any) -> Any:
         from lakelog.spark.compat import without_confs_of_the_jars
-        from lakelog.spark.format.enable import enable_or_warn
+        from lakelog.spark.format.enable import enable
 
         spark = make(without_confs_of_the_jars(self))
-        enable_or_warn(spark)
+        enable(spark)
         return spark
 
     return made

@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from lakelog.core import DeltaLog
+from lakelog.spark.replay.bins import rewritten_by_spark
 from lakelog.spark.replay.spark_replayer import replayer_for
-from lakelog.spark.workers.bins import rewritten_by_spark
 
 if TYPE_CHECKING:
     import os

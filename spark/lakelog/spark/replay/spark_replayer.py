@@ -22,9 +22,8 @@ from lakelog.core.engine.values import empty_table, pc
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.replay.tasks import BLOCK, IS_KIND, KEY, ROW, CheckpointRows, CommitRows
-from lakelog.spark.session.job_errors import lacks_pyarrow
 from lakelog.spark.workers.executor_tasks import rows_on_executors
-from lakelog.spark.workers.marked_errors import unwrap_error
+from lakelog.spark.workers.marked_errors import lacks_pyarrow, unwrap_error
 from lakelog.spark.workers.pyfiles import ship
 
 if TYPE_CHECKING:

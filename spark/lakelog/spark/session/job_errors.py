@@ -30,10 +30,6 @@ _JVM_ERRORS = (
     ("Mkdirs failed to create", errno.EACCES),
 )
 
-_NO_PYARROW = re.compile(
-    r"No module named '(pyarrow|numpy|pandas)|PACKAGE_NOT_INSTALLED|UNSUPPORTED_PACKAGE_VERSION"
-)
-
 
 @contextmanager
 def job_errors(table: str, version: int | None) -> Iterator[None]:
@@ -70,11 +66,6 @@ def job_errors(table: str, version: int | None) -> Iterator[None]:
             ) from exc
         exc.add_note(f"lakelog: the write to {table} failed; the table {state}.")
         raise
-
-
-def lacks_pyarrow(exc: BaseException) -> bool:
-    """Whether a job failed because the executors' Python has no pyarrow that Spark can use."""
-    return _NO_PYARROW.search(str(exc)) is not None
 
 
 def _storage_error(text: str) -> int | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import pyarrow as pa
 
 from lakelog.core.engine.values import array_of
-from lakelog.spark.workers.marked_errors import marked, unwrap_error
+from lakelog.spark.workers.marked_errors import lacks_pyarrow, marked, unwrap_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+logger = logging.getLogger("lakelog")
 _MOST_COUNTED: Final = 1 << 31
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
@@ -23,7 +25,7 @@ _Result = TypeVar("_Result")
 
 def run_on_executors(
     spark: SparkSession, run: Callable[[_Task], _Result], tasks: Sequence[_Task]
-) -> list[_Result]:
+) -> list[_Result] | None:
     """Run a function on each task, in Python workers with lakelog; Spark may run a task twice.
 
     Each task is a row in a partition of its own, so a worker receives its task and no other.
@@ -34,7 +36,8 @@ def run_on_executors(
         tasks: picklable, as are the results; at least one.
 
     Returns:
-        The results, in the order of the tasks.
+        The results, in the order of the tasks; `None`, with a warning, where the executors' Python
+        has no pyarrow, and this process is to do them.
 
     Raises:
         DeltaError: what a task raised.
@@ -71,9 +74,16 @@ def run_on_executors(
         found = rows.mapInArrow(answered, "number bigint, result binary").toArrow()
     except Exception as exc:
         error = unwrap_error(exc)
-        if error is None:
+        if error is not None:
+            raise error from exc
+        if not lacks_pyarrow(exc):
             raise
-        raise error from exc
+        logger.warning(
+            "The executors' Python has no pyarrow that Spark can use, so the driver does %d tasks "
+            "of theirs. Set PYSPARK_PYTHON to a Python with pyarrow, or install it there.",
+            len(tasks),
+        )
+        return None
     pairs = zip(found["number"].to_pylist(), found["result"].to_pylist(), strict=True)
     return [pickle.loads(each) for _, each in sorted(pairs)]
 

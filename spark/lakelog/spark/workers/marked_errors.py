@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # In two pieces: a traceback quotes the line that raises, which must not look like a marked error.
 _OPEN, _CLOSE = "<lakelog-error ", " lakelog-error>"
 _MARKED = re.compile(f"{_OPEN}(?P<body>{{.*?}}){_CLOSE}", re.DOTALL)
+_NO_PYARROW = re.compile(
+    r"No module named '(pyarrow|numpy|pandas)|PACKAGE_NOT_INSTALLED|UNSUPPORTED_PACKAGE_VERSION"
+)
 
 
 @contextmanager
@@ -40,6 +43,11 @@ def marked() -> Iterator[None]:
             body["arguments"] = [exc.path, exc.evidence]
         text = json.dumps(body)
         raise RuntimeError(f"{exc}\n{_OPEN}{text}{_CLOSE}") from exc
+
+
+def lacks_pyarrow(exc: BaseException) -> bool:
+    """Whether a job failed because the executors' Python has no pyarrow that Spark can use."""
+    return _NO_PYARROW.search(str(exc)) is not None
 
 
 def unwrap_error(exc: BaseException) -> Exception | None:

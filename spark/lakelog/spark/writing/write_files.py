@@ -27,8 +27,9 @@ from lakelog.core.engine.write import change_layout, partition_errors, write_bat
 from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
 from lakelog.core.schema import StructType
 from lakelog.logstores import keys as store_keys
-from lakelog.spark.session.job_errors import lacks_filesystem, lacks_pyarrow, names_too_long
+from lakelog.spark.session.job_errors import lacks_filesystem, names_too_long
 from lakelog.spark.types.path_forms import scheme_of
+from lakelog.spark.workers.marked_errors import lacks_pyarrow
 from lakelog.spark.writing.balanced import balanced, bin_size, together
 from lakelog.spark.writing.by_arrow import write_on_executors
 from lakelog.spark.writing.by_driver import arrow_of, fetched_if_held, fetched_if_small

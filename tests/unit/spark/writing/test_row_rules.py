@@ -8,7 +8,8 @@ from lakelog.core.actions import Metadata
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import ConstraintViolationError, TableNotFoundError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
-from lakelog.spark.session.job_errors import job_errors, lacks_pyarrow, violation_in
+from lakelog.spark.session.job_errors import job_errors, violation_in
+from lakelog.spark.workers.marked_errors import lacks_pyarrow
 from lakelog.spark.writing.enforced_rules import check_rule, table_rules
 
 CONF = DeltaConf.from_mapping({})

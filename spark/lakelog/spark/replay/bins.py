@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core.engine.maintenance import BinTask
+from lakelog.spark.session.job_errors import job_errors
 from lakelog.spark.workers.executor_tasks import run_on_executors
 from lakelog.spark.workers.filesystems import for_workers
 
@@ -31,7 +32,7 @@ def rewritten_by_spark(
         make: gives the tasks.
 
     Returns:
-        `None` where there is so little to do that this process does it.
+        `None` where this process does it: there is little to do, or the executors can't.
     """
     if size <= _HERE_BYTES:
         return None
@@ -39,7 +40,9 @@ def rewritten_by_spark(
     filesystem = tasks[0].way.plan.filesystem
     if filesystem is not None and filesystem.type_name.endswith("memory"):
         return None
-    return run_on_executors(spark, BinTask.run, _sent(tasks))
+    way = tasks[0].way
+    with job_errors(way.table, way.version):
+        return run_on_executors(spark, BinTask.run, _sent(tasks))
 
 
 def _sent(tasks: Sequence[BinTask]) -> list[BinTask]:
