@@ -350,6 +350,13 @@ _JOB = """
     write(data).mode("append").save(sys.argv[1])
     print("executors:", found)
     if not found[1]:
+        from lakelog.spark import DeltaTable
+        from lakelog.spark.dml import copies, without_spark
+        from lakelog.spark.replay import bins
+        without_spark.HERE_BYTES = copies._HERE_BYTES = bins._HERE_BYTES = -1
+        table = DeltaTable.forPath(spark, sys.argv[1])
+        table.update("id = 7", {"s": "'x'"})
+        table.optimize().executeCompaction()
         spark.conf.set("spark.lakelog.read.path", "arrow")
         try:
             read(spark).load(sys.argv[1]).collect()
@@ -399,6 +406,7 @@ def test_executors_without_pyarrow_are_served_by_sparks_own_writer(tmp_path):
 
     assert "executors: (False, False)" in done.stdout
     assert "no pyarrow that Spark can use" in done.stderr
+    assert done.stderr.count("so the driver does") == 2, done.stderr  # the copies, and OPTIMIZE
     _, _, said = done.stdout.partition("read:")
     assert "Set PYSPARK_PYTHON to a Python with pyarrow, or install it there" in said
 
