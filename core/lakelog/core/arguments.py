@@ -48,7 +48,8 @@ def read_arguments(function: Callable[_P, _T]) -> Callable[_P, _T]:
         if name != "return" and kind.removesuffix(" | None") in _READERS
     }
     optional = {name for name in kinds if function.__annotations__[name].endswith(" | None")}
-    code = function.__code__
+    # That of the function itself, whatever else is wrapped around it.
+    code = getattr(function, "__wrapped__", function).__code__
     places = [
         (at, name) for at, name in enumerate(code.co_varnames[: code.co_argcount]) if name in kinds
     ]

@@ -1,16 +1,13 @@
 """One structured record for each attempt to commit, and one where a commit gives up.
 
-Records go to the logger `lakelog.commit` at INFO as one line of JSON, to the file that
-`spark.lakelog.commitEvents.path` names, and, where OpenTelemetry is installed, to the current
-span as an event.
+Records go to the logger `lakelog.commit` at INFO as one line of JSON, and to the file that
+`spark.lakelog.commitEvents.path` names. The span of an attempt, in `telemetry`, is of its own.
 """
 
 from __future__ import annotations
 
 import enum
 import functools
-import importlib
-import importlib.util
 import logging
 import os
 from dataclasses import dataclass, fields
@@ -154,15 +151,12 @@ class CommitStats:
 
     def to_json(self) -> str:
         """One line of JSON; fields that are `None` are left out."""
-        return orjson.dumps(self._values()).decode()
-
-    def _values(self) -> dict[str, Any]:
         out: dict[str, Any] = {}
         for each in fields(self):
             value = getattr(self, each.name)
             if value is not None:
                 out[each.name] = round(value, 3) if isinstance(value, float) else value
-        return out
+        return orjson.dumps(out).decode()
 
 
 def emit(stats: CommitStats, conf: DeltaConf) -> None:
@@ -173,17 +167,8 @@ def emit(stats: CommitStats, conf: DeltaConf) -> None:
         path = conf.read(store_keys.EVENTS_PATH)
         if path:
             _append_line(path, stats.to_json())
-        span = _current_span()
-        if span is not None:
-            attributes = {f"lakelog.{k}": _attribute(v) for k, v in stats._values().items()}
-            span.add_event("lakelog.commit.attempt", attributes=attributes)
     except Exception:
         logging.getLogger("lakelog").warning("a commit event was lost", exc_info=True)
-
-
-def _attribute(value: Any) -> Any:
-    # A span's attribute is a plain value, or a list of one kind.
-    return orjson.dumps(value).decode() if isinstance(value, dict) else value
 
 
 def _append_line(path: str, line: str) -> None:
@@ -227,19 +212,3 @@ def write_events_to(path: str | os.PathLike[str]) -> logging.Handler:
     if not logger.isEnabledFor(logging.INFO):
         logger.setLevel(logging.INFO)
     return handler
-
-
-@functools.cache
-def _opentelemetry_trace() -> Any:
-    """The module `opentelemetry.trace`, or None; looked for once."""
-    if importlib.util.find_spec("opentelemetry") is None:
-        return None
-    return importlib.import_module("opentelemetry.trace")
-
-
-def _current_span() -> Any:
-    trace = _opentelemetry_trace()
-    if trace is None:
-        return None
-    span = trace.get_current_span()
-    return span if span.is_recording() else None

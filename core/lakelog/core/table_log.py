@@ -23,6 +23,8 @@ from lakelog.core.paths import normalize_table_uri
 from lakelog.core.progress import progress_callback
 from lakelog.core.state.replay import State, advance, load_state, read_commits
 from lakelog.core.state.snapshot import Snapshot
+from lakelog.core.telemetry.catalogue import CHECKPOINT
+from lakelog.core.telemetry.switch import observed
 from lakelog.logstores import Scope
 from lakelog.logstores.limits import log_limit
 
@@ -365,12 +367,16 @@ class TableLog:
         """
         from lakelog.core.checkpoints.write_checkpoint import write_checkpoint
 
-        newest = self.update()
-        snapshot = newest if version in (None, newest.version) else self.snapshot_at(version)
-        with progress_callback(progress) as report:
+        with (
+            observed(self._conf, CHECKPOINT, self._table) as seen,
+            progress_callback(progress) as report,
+        ):
+            newest = self.update()
+            snapshot = newest if version in (None, newest.version) else self.snapshot_at(version)
+            seen.note(version=snapshot.version)
             write_checkpoint(snapshot, self._clock, report)
-        if snapshot is newest:
-            self._clean(snapshot)
+            if snapshot is newest:
+                self._clean(snapshot)
 
     def generate_symlink_manifest(self) -> list[str]:
         """Write lists of the data files of the newest version, for Presto, Athena and the like.

@@ -308,6 +308,12 @@ EVENTS_JOB: Final[Key[str | None]] = Key(
     None,
     "The job's name in those records; `spark.app.name` where not set.",
 )
+TELEMETRY: Final = text(
+    f"{LAKELOG_PREFIX}telemetry",
+    "auto",
+    "Whether metrics and spans go to OpenTelemetry: where the process has set it up (`auto`), set "
+    "up from the `OTEL_*` variables if need be (`otel`), never (`off`).",
+)
 MAX_INLINE: Final = whole(
     f"{LAKELOG_PREFIX}deletionVectors.maxInlineBytes",
     0,

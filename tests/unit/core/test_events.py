@@ -3,8 +3,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-from dataclasses import replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -84,32 +82,6 @@ def test_a_file_that_cannot_be_written_costs_no_commit(
     with caplog.at_level(logging.WARNING, "lakelog"):
         emit(stats(), conf)
     assert "a commit event was lost" in caplog.text
-
-
-def test_a_recording_span_gets_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[str, dict[str, object]]] = []
-    span = SimpleNamespace(
-        is_recording=lambda: True,
-        add_event=lambda name, attributes: seen.append((name, attributes)),
-    )
-    trace = SimpleNamespace(get_current_span=lambda: span)
-    monkeypatch.setattr(events, "_opentelemetry_trace", lambda: trace)
-    emit(stats(), DeltaConf())
-    assert [(name, a["lakelog.version"]) for name, a in seen] == [("lakelog.commit.attempt", 3)]
-
-
-def test_the_partition_of_a_conflict_reaches_a_span_as_text(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seen: list[dict[str, object]] = []
-    span = SimpleNamespace(
-        is_recording=lambda: True, add_event=lambda _, attributes: seen.append(attributes)
-    )
-    monkeypatch.setattr(
-        events, "_opentelemetry_trace", lambda: SimpleNamespace(get_current_span=lambda: span)
-    )
-    emit(replace(stats(), conflict_partition={"day": "1"}), DeltaConf())
-    assert seen[0]["lakelog.conflict_partition"] == '{"day":"1"}'
 
 
 @pytest.mark.parametrize(

@@ -81,11 +81,12 @@ def reached(door: Callable[..., Any], argument: str, value: Any) -> Any:
 
     cells = dict(zip(door.__code__.co_freevars, door.__closure__ or (), strict=True))
     cell = cells["function"]
+    kept = cell.cell_contents
     cell.cell_contents = instead
     try:
         door(**{argument: value})
     finally:
-        cell.cell_contents = inner
+        cell.cell_contents = kept
     return seen[argument]
 
 

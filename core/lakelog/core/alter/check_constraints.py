@@ -15,6 +15,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.expressions.context import EvalContext
 from lakelog.core.features.table_properties import CONSTRAINT_PREFIX
+from lakelog.core.telemetry.switch import command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _RESERVED = "__CHAR_VARCHAR_STRING_CHECK_CONSTRAINT__"
 
 
+@command("add constraint")
 def add_constraint(
     uri: TableOrLog,
     name: str,
@@ -141,6 +143,7 @@ def new_violation(
 
 
 @read_arguments
+@command("drop constraint")
 def drop_constraint(
     uri: TableOrLog,
     name: str,

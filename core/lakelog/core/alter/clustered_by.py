@@ -12,6 +12,7 @@ from lakelog.core.features.clustering import clustering_action, clustering_colum
 from lakelog.core.features.clustering_choice import CLUSTERING, checked_columns
 from lakelog.core.schema.column_mapping import logical_path, physical_path
 from lakelog.core.schema.column_paths import dotted
+from lakelog.core.telemetry.switch import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
 
 
+@command("cluster by")
 def cluster_by(
     uri: TableOrLog,
     columns: str | Iterable[ColumnPath] = (),

@@ -13,6 +13,7 @@ from lakelog.core.input.given_types import schema_from
 from lakelog.core.schema import StructField, StructType
 from lakelog.core.schema.column_paths import dotted
 from lakelog.core.schema.parts import paired_parts, with_parts
+from lakelog.core.telemetry.switch import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _Path = tuple[str, ...]
 
 
+@command("replace columns")
 def replace_columns(
     uri: TableOrLog, columns: GivenSchema, *, conf: Mapping[str, str] | None = None
 ) -> int:

@@ -31,6 +31,7 @@ from lakelog.core.schema.edits import (
     without_fields,
 )
 from lakelog.core.schema.type_widening import TYPE_CHANGES, retyped
+from lakelog.core.telemetry.switch import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,6 +65,7 @@ class ColumnChange:
         return self.first or any(each is not None for each in asked)
 
 
+@command("rename column")
 def rename_column(
     uri: TableOrLog,
     column: ColumnPath,
@@ -106,6 +108,7 @@ def rename_column(
     return commit_columns(txn, changed, Operation("RENAME COLUMN", parameters))
 
 
+@command("drop columns")
 def drop_columns(
     uri: TableOrLog,
     columns: str | Sequence[ColumnPath],
@@ -203,6 +206,7 @@ def change_column(
     )
 
 
+@command("change column")
 def change_columns(
     uri: TableOrLog, changes: Sequence[ColumnChange], *, conf: Mapping[str, str] | None = None
 ) -> int:

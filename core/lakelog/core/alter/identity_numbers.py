@@ -15,6 +15,7 @@ from lakelog.core.features.identity_columns import (
 )
 from lakelog.core.schema.column_paths import dotted
 from lakelog.core.schema.edits import nearest_field
+from lakelog.core.telemetry.switch import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
 
 
+@command("sync identity")
 def sync_identity(uri: TableOrLog, column: str, *, conf: Mapping[str, str] | None = None) -> int:
     """Let an identity column go on after the furthest number in it: `… SYNC IDENTITY`.
 

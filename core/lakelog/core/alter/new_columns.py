@@ -17,6 +17,7 @@ from lakelog.core.input.given_types import schema_from
 from lakelog.core.schema import StructType
 from lakelog.core.schema.column_paths import dotted
 from lakelog.core.schema.edits import change_struct, column_path, nearest_field, struct_at
+from lakelog.core.telemetry.switch import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,6 +69,7 @@ def add_columns(
     return add_columns_at(uri, [Addition(columns, parent, after, first)], conf=conf)
 
 
+@command("add columns")
 def add_columns_at(
     uri: TableOrLog, additions: Sequence[Addition], *, conf: Mapping[str, str] | None = None
 ) -> int:

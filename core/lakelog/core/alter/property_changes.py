@@ -20,6 +20,7 @@ from lakelog.core.features.table_properties import (
 from lakelog.core.input.given_types import property_texts
 from lakelog.core.metadata.row_tracking_rules import ENABLED
 from lakelog.core.schema.rules import as_list
+from lakelog.core.telemetry.switch import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -43,6 +44,7 @@ KEPT_BY_THE_TABLE = frozenset(
 _COMMENT = "comment"  # Spark's name for what COMMENT ON TABLE sets
 
 
+@command("set properties")
 def set_properties(
     uri: TableOrLog,
     properties: Mapping[str, str | bool | int],
@@ -90,6 +92,7 @@ def set_properties(
 
 
 @read_arguments
+@command("unset properties")
 def unset_properties(
     uri: TableOrLog,
     names: str | Iterable[str],

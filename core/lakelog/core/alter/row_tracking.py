@@ -22,6 +22,7 @@ from lakelog.core.features.numbered_rows import BACKFILL
 from lakelog.core.features.protocol import supported_features
 from lakelog.core.features.table_properties import TableProperties
 from lakelog.core.metadata.row_tracking_rules import ENABLED, SUSPENDED
+from lakelog.core.telemetry.switch import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
 
+@command("enable row tracking")
 def enable_row_tracking(uri: TableOrLog, *, conf: Mapping[str, str] | None = None) -> int:
     """Give every row of a table a stable id (`delta.enableRowTracking`).
 

@@ -20,6 +20,7 @@ from lakelog.core.actions import (
     RemoveFile,
     SetTransaction,
 )
+from lakelog.core.telemetry.switch import UNSEEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Action, CommitInfo
     from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.core.errors import DeltaError
+    from lakelog.core.telemetry.switch import Seen
 
 
 _ADVICE = {
@@ -185,6 +187,8 @@ class Attempt:
     error: str | None = None
     conflict: DeltaError | None = None
     """What ended it, if a commit of another writer did."""
+    seen: Seen = UNSEEN
+    """Its span."""
 
     @property
     def condition(self) -> str | None:

@@ -46,6 +46,8 @@ from lakelog.core.errors import (
 from lakelog.core.events import CommitOutcome
 from lakelog.core.log.file_names import log_path
 from lakelog.core.log.segment import list_log
+from lakelog.core.telemetry.catalogue import ATTEMPT
+from lakelog.core.telemetry.switch import observed, observed_wait
 from lakelog.logstores.contract import Scope
 from lakelog.logstores.limits import limited
 from lakelog.logstores.threads import beside
@@ -194,6 +196,8 @@ class CommitLoop:
         except Exception as exc:
             return self._ended_by(exc)
         except BaseException as exc:
+            if self._attempt is not None:
+                self._attempt.seen.end(exc)
             # Ctrl-C within a write: the outcome is unknown, and there is no time to look.
             if self._landing.is_possible:
                 exc.add_note(
@@ -270,7 +274,9 @@ class CommitLoop:
 
     def _wait(self, attempt: Attempt, deadline: float, *, at_least: float) -> float:
         left = deadline - self._clock.monotonic()
-        return self._backoff.wait(attempt.write_seconds, at_least=at_least, at_most=left)
+        waited = self._backoff.wait(attempt.write_seconds, at_least=at_least, at_most=left)
+        observed_wait(self._conf, self._pending.table, "backoff", waited)
+        return waited
 
     def _do_commit(self, attempt: Attempt, deadline: float) -> tuple[int | None, int]:
         """One attempt.
@@ -279,6 +285,7 @@ class CommitLoop:
             The version that holds the commit, or None and the version to try next.
         """
         self._attempt = attempt
+        attempt.seen = observed(self._conf, ATTEMPT, self._pending.table, is_current=False)
         began = self._clock.monotonic()
         try:
             self._fence(attempt)
@@ -306,6 +313,7 @@ class CommitLoop:
         # Wait first, look then: what is seen just before the next write is seen fresh.
         left = deadline - self._clock.monotonic()
         attempt.wait = self._backoff.wait_after_loss(attempt.write_seconds, at_most=left)
+        observed_wait(self._conf, self._pending.table, "backoff", attempt.wait)
         return self._get_next_attempt_version(attempt)
 
     def _get_next_attempt_version(self, attempt: Attempt) -> tuple[int | None, int]:

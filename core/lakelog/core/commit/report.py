@@ -9,6 +9,8 @@ from lakelog.core.actions import AddFile, RemoveFile
 from lakelog.core.errors import MaxCommitAttemptsExceededError
 from lakelog.core.events import CommitOutcome, CommitStats, Writer, emit
 from lakelog.core.log.file_names import log_path
+from lakelog.core.telemetry.catalogue import ATTEMPTS, CONFLICTS, DATA_SIZE, FILES
+from lakelog.core.telemetry.switch import UNSEEN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,6 +101,8 @@ class CommitRecords:
         )
         self._attempts.append(stats)
         emit(stats, self._conf)
+        if attempt.seen is not UNSEEN:
+            _observe(attempt, stats)
 
     def give_up(
         self,
@@ -172,6 +176,31 @@ class CommitRecords:
             "txn_duration_ms": float(max(0, self._clock.now_ms() - self._read_at_ms)),
             "commit_duration_ms": self._milliseconds(),
         }
+
+
+def _observe(attempt: Attempt, stats: CommitStats) -> None:
+    seen = attempt.seen
+    seen.note(
+        operation=stats.operation,
+        version=stats.version,
+        attempt=stats.attempt,
+        outcome=stats.outcome,
+        conflict=stats.conflict,
+        winner_version=stats.winner_version,
+        winner_operation=stats.winner_operation,
+        requests=stats.requests,
+    )
+    seen.count(ATTEMPTS, 1)
+    if stats.conflict is not None:
+        seen.count(CONFLICTS, 1, conflict=stats.conflict)
+    if stats.num_add:
+        seen.count(FILES, stats.num_add, change="added")
+        seen.count(DATA_SIZE, stats.bytes_new)
+    if stats.num_remove:
+        seen.count(FILES, stats.num_remove, change="removed")
+    if stats.num_cdc_files:
+        seen.count(FILES, stats.num_cdc_files, change="cdc")
+    seen.end()
 
 
 def _winner(winner: WinningCommit | None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from lakelog.core.delta_log import log_of
 from lakelog.core.input.given_types import property_texts, schema_from
 from lakelog.core.progress import Progress, progress_callback
 from lakelog.core.stats.collect import StatsConfig
+from lakelog.core.telemetry.switch import command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ _STEP = 1000
 
 
 @read_arguments
+@command("convert to delta")
 def convert_to_delta(
     uri: TableOrLog,
     partition_schema: GivenSchema | None = None,

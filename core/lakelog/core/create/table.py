@@ -18,6 +18,7 @@ from lakelog.core.input.given_types import property_texts, schema_from
 from lakelog.core.schema.column_mapping import physical_path
 from lakelog.core.schema.column_paths import dotted
 from lakelog.core.schema.rules import as_list, resolve_columns
+from lakelog.core.telemetry.switch import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,6 +40,7 @@ _OPERATIONS: Mapping[CreateMode, str] = {
 }
 
 
+@command("create table")
 def create_table(
     uri: TableOrLog,
     schema: GivenSchema,

@@ -28,6 +28,8 @@ from lakelog.core.expressions.tree import join_and
 from lakelog.core.progress import Progress, check_progress, progress_callback
 from lakelog.core.schema import StructField, StructType
 from lakelog.core.schema.rules import as_list
+from lakelog.core.telemetry.catalogue import SCAN, SCAN_FILES, SCAN_ROWS
+from lakelog.core.telemetry.switch import observed
 from lakelog.logstores.threads import DECODERS, in_order, readers
 
 if TYPE_CHECKING:
@@ -441,6 +443,20 @@ class Scan:
 
     def _watched(self, tables: Iterable[pa.Table], files: pa.Table) -> Iterator[pa.Table]:
         """The tables that are read of some files; whoever asked hears how many rows came."""
+        snapshot, rows = self._snapshot, 0
+        # Not the current span: who takes the rows is in no span of ours.
+        with observed(snapshot.conf, SCAN, snapshot.table, is_current=False) as seen:
+            seen.note(version=snapshot.version, files=files.num_rows)
+            try:
+                for table in self._reported(tables, files):
+                    rows += table.num_rows
+                    yield table
+            finally:
+                seen.note(rows=rows)
+                seen.count(SCAN_ROWS, rows)
+                seen.count(SCAN_FILES, files.num_rows)
+
+    def _reported(self, tables: Iterable[pa.Table], files: pa.Table) -> Iterator[pa.Table]:
         if self._progress is None:
             yield from tables
             return

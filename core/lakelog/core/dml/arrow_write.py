@@ -23,6 +23,7 @@ from lakelog.core.progress import Progress, progress_callback
 from lakelog.core.rows.checks import check_rows, ruled_rows
 from lakelog.core.rows.filling import fill_rows
 from lakelog.core.schema.rules import as_list, check_holds_rows
+from lakelog.core.telemetry.switch import command
 from lakelog.core.transaction.attempt_files import AttemptFiles
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class _Job:
 
 
 @read_arguments
+@command("write")
 def write_arrow(
     uri: TableOrLog,
     data: GivenRows,

@@ -23,6 +23,7 @@ from lakelog.core.expressions.tree import is_partition_only
 from lakelog.core.features.protocol import check_writable
 from lakelog.core.maintain.after_command import end_command
 from lakelog.core.progress import progress_callback
+from lakelog.core.telemetry.switch import command
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.core.transaction.command_commit import RowsChanged, is_recorded
 from lakelog.core.transaction.matching_files import matching_files
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 
 @read_arguments
+@command("delete")
 def delete_rows(
     uri: TableOrLog,
     where: Filter | None = None,
@@ -90,6 +92,7 @@ def delete_rows(
 
 
 @read_arguments
+@command("update")
 def update_rows(
     uri: TableOrLog,
     set: Mapping[str, Any],  # noqa: A002  # SQL's word

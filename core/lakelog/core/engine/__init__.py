@@ -9,6 +9,7 @@
 | commit, and say what was done | `commit` |
 | follow a table | `streams` |
 | replay a large log on many machines | `log` |
+| show what it does in metrics and traces | `telemetry` |
 | run maintenance | `lakelog.core` (`optimize`, `vacuum`), `maintenance` |
 | speak of columns and values | `lakelog.core.schema`, `schemas`, `values` |
 

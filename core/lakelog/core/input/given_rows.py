@@ -262,7 +262,7 @@ def _from_frame(frame: Any) -> pa.Table:
             f"the index of the DataFrame ({frame.index[:3].tolist()!r}, …) has no name and is not "
             "written: name it (frame.index.name = …) to write it as a column, or drop it by "
             "frame.reset_index(drop=True)",
-            stacklevel=7,
+            stacklevel=8,
         )
     for name in named:
         if name in frame.columns:

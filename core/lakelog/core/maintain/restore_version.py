@@ -37,6 +37,7 @@ from lakelog.core.metadata.restored import restored_metadata
 from lakelog.core.notebook import ShownFields
 from lakelog.core.progress import progress_callback
 from lakelog.core.table_at import time_in_zone, usable_version
+from lakelog.core.telemetry.switch import command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -68,6 +69,7 @@ class TableRestored(ShownFields):
 
 
 @read_arguments
+@command("restore")
 def restore(
     uri: TableOrLog,
     version: int | None = None,

@@ -29,7 +29,7 @@ from lakelog.core.commit.attempt import Landing
 from lakelog.core.commit.commit_settings import CommitSettings
 from lakelog.core.commit.draft import first_draft
 from lakelog.core.commit.fence import gone_error
-from lakelog.core.commit.lock import hold_lock, lock_for
+from lakelog.core.commit.lock import LockKind, hold_lock, lock_for
 from lakelog.core.commit.loop import CommitLoop
 from lakelog.core.commit.prepare import (
     ActionChecks,
@@ -44,9 +44,12 @@ from lakelog.core.conflicts.checker import PendingCommit
 from lakelog.core.errors import (
     CommitOutcomeUnknownError,
     DeltaAnalysisError,
+    DeltaConcurrentModificationException,
     LogGapError,
+    MaxCommitAttemptsExceededError,
     PostCommitError,
 )
+from lakelog.core.events import CommitOutcome
 from lakelog.core.features.identity_columns import IDENTITY_TAG
 from lakelog.core.features.isolation import IsolationLevel
 from lakelog.core.hooks.checksum import checksum_hook
@@ -59,6 +62,8 @@ from lakelog.core.hooks.post_commit import (
 )
 from lakelog.core.progress import progress_callback
 from lakelog.core.schema.rules import partition_schema
+from lakelog.core.telemetry.catalogue import COMMIT
+from lakelog.core.telemetry.switch import UNSEEN, observed, observed_wait
 from lakelog.core.transaction.group import (
     Fate,
     Member,
@@ -163,11 +168,11 @@ class Committer:
 
     def commit(self, actions: Sequence[Action], operation: Operation) -> int:
         """See `OptimisticTransaction.commit`."""
-        return self._guarded(lambda: self._run_in_turn(actions, operation))
+        return self._guarded(operation, lambda: self._run_in_turn(actions, operation))
 
     def commit_if_needed(self, actions: Sequence[Action], operation: Operation) -> int | None:
         """See `OptimisticTransaction.commit_if_needed`."""
-        return self._guarded(lambda: self._run_if_needed(actions, operation))
+        return self._guarded(operation, lambda: self._run_if_needed(actions, operation))
 
     def commit_large(
         self,
@@ -183,7 +188,7 @@ class Committer:
             with progress_callback(progress) as report:
                 return self._run_large(actions, operation, protocol, report)
 
-        return self._guarded(run)
+        return self._guarded(operation, run)
 
     def _run_in_turn(self, actions: Sequence[Action], operation: Operation) -> int:
         prepared, read = self._prepare(actions, operation), self._snapshot
@@ -293,9 +298,22 @@ class Committer:
         after_large_commit(self.delta_log, version)
         return version
 
-    def _guarded(self, run: Callable[[], _Version]) -> _Version:
+    def _guarded(self, operation: Operation, run: Callable[[], _Version]) -> _Version:
         """Run a commit; after it has landed, raise nothing that could mean it has not."""
         self._check_open()
+        name, txn_id = operation.name, self.txn_id
+        with observed(self._conf, COMMIT, self._table, operation=name, txn_id=txn_id) as seen:
+            if seen is UNSEEN:
+                return self._settled(run)
+            try:
+                version = self._settled(run)
+            except Exception as exc:
+                seen.note(outcome=_outcome(exc))
+                raise
+            seen.note(version=version, outcome=_outcome(None, version))
+            return version
+
+    def _settled(self, run: Callable[[], _Version]) -> _Version:
         before = self._changes.pending()
         try:
             version = run()
@@ -402,6 +420,8 @@ class Committer:
         deadline = began + budget
         with hold_lock(self._lock, self._table, timeout=budget):
             loop.lock_wait = self._clock.monotonic() - began
+            if self._lock.kind is not LockKind.NONE:
+                observed_wait(self._conf, self._table, "lock", loop.lock_wait)
             version = loop.do_commit_retry_iteratively()
         self._committed = True
         self._after = CommittedTransaction(
@@ -425,6 +445,23 @@ class Committer:
         if loop.failure is not None:
             raise loop.failure
         return version
+
+
+def _outcome(error: Exception | None, version: int | None = None) -> str:
+    """How a commit ended, for its span."""
+    match error:
+        case None:
+            return "nothing to do" if version is None else CommitOutcome.COMMITTED
+        case PostCommitError():
+            return CommitOutcome.COMMITTED
+        case CommitOutcomeUnknownError():
+            return CommitOutcome.UNKNOWN
+        case MaxCommitAttemptsExceededError():
+            return CommitOutcome.GIVEN_UP
+        case DeltaConcurrentModificationException():
+            return CommitOutcome.CONFLICT
+        case _:
+            return CommitOutcome.FAILED
 
 
 def _is_file_action(action: Action) -> bool:

@@ -42,6 +42,8 @@ from lakelog.core.features.numbered_rows import (
 from lakelog.core.hooks.post_commit import check_committed_version
 from lakelog.core.log.file_names import log_path
 from lakelog.core.progress import Progress
+from lakelog.core.telemetry.catalogue import ATTEMPT
+from lakelog.core.telemetry.switch import observed
 from lakelog.logstores.limits import limited
 
 if TYPE_CHECKING:
@@ -180,7 +182,10 @@ class LargeCommit:
         def write() -> Exception | None:
             if attempt.version == 0:
                 log.store.create_folder(log_path(log.table))
-            with hold_lock(self.lock, log.table, timeout=limits.seconds):
+            with (
+                hold_lock(self.lock, log.table, timeout=limits.seconds),
+                observed(log.conf, ATTEMPT, log.table, is_current=False) as attempt.seen,
+            ):
                 fence()
                 return _write(writer, attempt, records, pending, self.landing)
 

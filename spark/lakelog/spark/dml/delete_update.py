@@ -33,6 +33,7 @@ from lakelog.core.engine.dml import (
 )
 from lakelog.core.engine.log import from_add_files, to_add_files
 from lakelog.core.engine.scan import readable_partitions
+from lakelog.core.engine.telemetry import command
 from lakelog.core.engine.values import has_variants, pc
 from lakelog.core.schema import StructType
 from lakelog.spark.dml import without_spark as here
@@ -76,6 +77,7 @@ _FEW_BYTES = 64 << 20
 """So many new rows, of so many bytes, are fetched and written by this process."""
 
 
+@command("delete", at=1)
 def delete(
     spark: SparkSession,
     log: DeltaLog,
@@ -91,6 +93,7 @@ def delete(
     return _Change(spark, log, "DELETE", condition, alias, frames=frames).run()
 
 
+@command("update", at=1)
 def update(
     spark: SparkSession,
     log: DeltaLog,

@@ -53,6 +53,8 @@ class LakelogSource(DataSource):
     """One use of `format("lakelog")`; `register` makes a subclass with keys of the session."""
 
     conf: ClassVar[Mapping[str, str]] = {}
+    traceparent: ClassVar[str | None] = None
+    """The session's span when it was registered, for those of this source's commits."""
     filters: ClassVar[bool] = False
     """Whether the session pushes filters down to Python sources; otherwise such a reader fails."""
 
@@ -138,7 +140,8 @@ class LakelogSource(DataSource):
         with marked():
             self._refuse_older()
             options = self._write_options("overwrite" if overwrite else "append")
-            return SourceWriter(self._path(), to_delta_schema(schema), options, self._conf())
+            rows = to_delta_schema(schema)
+            return SourceWriter(self._path(), rows, options, self._conf(), self.traceparent)
 
     def _refuse_older(self) -> None:
         """Refuse to write by way of a view of an older version."""

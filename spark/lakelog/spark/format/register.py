@@ -8,6 +8,7 @@ from pyspark.sql.datasource import DataSourceReader
 from pyspark.sql.types import StructType
 
 from lakelog.core.engine.tables import travelling_conf
+from lakelog.core.engine.telemetry import traceparent
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.format.claims import is_ours
 from lakelog.spark.format.data_source import LakelogSource
@@ -56,7 +57,12 @@ def register(spark: SparkSession, *, conf_keys: Sequence[str] = ()) -> None:
         spark.conf.set(_PUSHDOWN, "true")
     conf = travelling_conf(session_conf(spark), also=also)
     # A class made here is pickled by value, with everything that it holds.
-    members = {"conf": conf, "filters": filters, "__doc__": LakelogSource.__doc__}
+    members = {
+        "conf": conf,
+        "filters": filters,
+        "traceparent": traceparent(conf),
+        "__doc__": LakelogSource.__doc__,
+    }
     made = type("RegisteredLakelogSource", (LakelogSource,), members)
     register_source(spark, made)
     if is_ours(spark, "delta"):

@@ -12,6 +12,7 @@ from lakelog.core.engine.commit import end_command
 from lakelog.core.engine.rows import generation_of, is_filled, missing_identities, table_constraints
 from lakelog.core.engine.schemas import check_holds_rows
 from lakelog.core.engine.tables import travelling_conf
+from lakelog.core.engine.telemetry import COMMAND, flush, observed
 from lakelog.core.engine.write import TableWrite, cast_batch, partition_errors, write_batches
 from lakelog.core.errors import DeltaAnalysisError, MetadataChangedException
 from lakelog.core.schema import StructType
@@ -41,7 +42,12 @@ class SourceWriter(DataSourceArrowWriter):
     """Appends to a table or replaces its rows. Picklable: it travels to executors and back."""
 
     def __init__(
-        self, path: str, data: StructType, options: WriteOptions, conf: Mapping[str, str]
+        self,
+        path: str,
+        data: StructType,
+        options: WriteOptions,
+        conf: Mapping[str, str],
+        parent: str | None = None,
     ) -> None:
         """Check the write against the table as it is now.
 
@@ -50,6 +56,7 @@ class SourceWriter(DataSourceArrowWriter):
             data: the schema of the rows.
             options: the caller's.
             conf: the session's conf; it chooses the store.
+            parent: the `traceparent` of the session's process.
 
         Raises:
             DeltaAnalysisError: something that this API can't do; names the call that can.
@@ -58,7 +65,7 @@ class SourceWriter(DataSourceArrowWriter):
         # It travels to the executors and back, so it carries no secrets of other storages.
         self._conf = travelling_conf(conf, path)
         self._given, self._data = data, without_void(data)
-        self._options = options
+        self._options, self._parent = options, parent
         log = DeltaLog.for_table(path, self._conf)
         self._table = log.table
         check_holds_rows(self._data, self._data, log.table)
@@ -123,7 +130,14 @@ class SourceWriter(DataSourceArrowWriter):
         """Commit what all tasks wrote, as one version."""
         with marked():
             results = [r for m in messages if isinstance(m, _Written) for r in m.results]
-            self._commit(results)
+            try:
+                with observed(
+                    self._conf, COMMAND, self._table, parent=self._parent, command="write"
+                ):
+                    self._commit(results)
+            finally:
+                # Spark ends this process as it likes.
+                flush(self._conf)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete nothing: Spark calls this after a failed commit too, which may have landed.

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core import DeltaConf
+from lakelog.core.engine.telemetry import BATCH, observed, traceparent
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.replay.logs import opened_log
 from lakelog.spark.streaming.query_checkpoint import query_id, streamed_tables
@@ -61,6 +62,7 @@ class BatchSink:
         self._query_id: str | None = None
         self._streamed: frozenset[str] = frozenset()
         self._last_was_small = False
+        self._started_by = traceparent(conf)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what belongs to this process."""
@@ -94,7 +96,15 @@ class BatchSink:
             self._streamed,
         )
         options = replace(self._options, batch=(self._query_id, batch_id))
-        adds = save_batch(frame, log, options, batch)
+        with observed(
+            log.conf,
+            BATCH,
+            log.table,
+            link=self._started_by,
+            query_id=self._query_id,
+            batch=batch_id,
+        ):
+            adds = save_batch(frame, log, options, batch)
         if adds is None:
             _logger.info(
                 "%s has batch %d of the query %s already: skipped",

@@ -9,6 +9,7 @@ from lakelog.core import AttemptFiles, DeltaConf, Operation, keys
 from lakelog.core.engine.commit import end_command, streaming_metrics, write_metrics
 from lakelog.core.engine.schemas import check_holds_rows
 from lakelog.core.engine.tables import define_table
+from lakelog.core.engine.telemetry import command
 from lakelog.core.engine.write import IdentityBounds, TableWrite
 from lakelog.core.errors import ConcurrentAppendException
 from lakelog.spark.replay.logs import session_log
@@ -74,7 +75,7 @@ def save_frame(
     if replace_column is not None:
         wanted = replace(wanted, replace_column=replace_column, dynamic_overwrite=False)
     log = session_log(frame.sparkSession, path, conf)
-    done = _Save(frame, log, wanted).run()
+    done = _Save(frame, log, wanted).as_command()
     return None if done is None else done[0]
 
 
@@ -134,6 +135,11 @@ class _Save:
             found = cast_by_name(self.frame, txn.snapshot, grows=grows)
             return replace(self, frame=found)._saved(write)
         return self._saved(write)
+
+    @command("write")
+    def as_command(self) -> tuple[int | None, Sequence[AddFile]] | None:
+        """The same, called by a user and not by a stream."""
+        return self.run()
 
     def _saved(self, write: TableWrite) -> tuple[int | None, Sequence[AddFile]]:
         txn, given = write.txn, to_delta_schema(self.frame.schema)

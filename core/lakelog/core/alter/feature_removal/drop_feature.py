@@ -19,6 +19,7 @@ from lakelog.core.errors import ConcurrentWriteException, DeltaAnalysisError
 from lakelog.core.features.numbered_rows import ROW_TRACKING_DOMAIN
 from lakelog.core.features.protocol import check_writable, protocol_without, supported_features
 from lakelog.core.features.registry import FEATURES
+from lakelog.core.telemetry.switch import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +41,7 @@ _ROW_TRACKING: Final = (
 
 
 @read_arguments
+@command("drop feature")
 def drop_feature(
     uri: TableOrLog,
     feature: str,

@@ -35,6 +35,7 @@ from lakelog.core.notebook import ShownFields
 from lakelog.core.paths import is_local
 from lakelog.core.progress import progress_callback
 from lakelog.core.table_at import usable_version
+from lakelog.core.telemetry.switch import command
 from lakelog.core.transaction.attempt_files import AttemptFiles
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class TableCloned(ShownFields):
 
 
 @read_arguments
+@command("clone", at=1)
 def clone(
     source: TableOrLog,
     target: TableOrLog,

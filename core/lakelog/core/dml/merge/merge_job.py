@@ -25,6 +25,7 @@ from lakelog.core.features.protocol import check_writable
 from lakelog.core.maintain.after_command import end_command
 from lakelog.core.progress import Progress
 from lakelog.core.schema import StructType
+from lakelog.core.telemetry.switch import command
 from lakelog.core.transaction.attempt_files import AttemptFiles
 from lakelog.core.transaction.command_commit import RowsChanged, is_recorded
 from lakelog.core.transaction.optimistic import undone_on_error
@@ -74,6 +75,7 @@ class _TooLargeError(Exception):
     """The files are larger than `MergeJob.most_bytes`."""
 
 
+@command("merge")
 def run_merge(log: DeltaLog, job: MergeJob) -> RowsChanged:
     """Merge, in one commit.
 

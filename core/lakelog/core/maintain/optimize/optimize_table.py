@@ -20,6 +20,7 @@ from lakelog.core.maintain.optimize.zcubes import Clustering, ZOrder
 from lakelog.core.progress import progress_callback
 from lakelog.core.schema.column_paths import dotted
 from lakelog.core.schema.rules import as_list
+from lakelog.core.telemetry.switch import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 @read_arguments
+@command("optimize")
 def optimize(
     uri: TableOrLog,
     where: Filter | None = None,
@@ -173,6 +175,7 @@ def strategy_of(
 
 
 @read_arguments
+@command("purge")
 def purge(
     uri: TableOrLog,
     where: Filter | None = None,

@@ -41,6 +41,7 @@ from lakelog.core.maintain.repair.log_defects import find_log_defects
 from lakelog.core.paths import data_path
 from lakelog.core.state.checksums import checksum_of
 from lakelog.core.state.replay import read_commits
+from lakelog.core.telemetry.switch import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +55,7 @@ _BACKUP = "backup"
 
 
 @read_arguments
+@command("repair")
 def repair(
     uri: TableOrLog, *, dry_run: bool = True, conf: Mapping[str, str] | None = None
 ) -> TableRepaired:
@@ -236,6 +238,7 @@ def _mend_checksum(log: DeltaLog, snapshot: Snapshot, path: str) -> None:
     own.replace(path, [text])
 
 
+@command("undo repair")
 def undo_repair(
     uri: TableOrLog, backup: str, *, conf: Mapping[str, str] | None = None
 ) -> int | None:

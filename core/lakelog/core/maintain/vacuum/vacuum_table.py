@@ -22,6 +22,7 @@ from lakelog.core.maintain.vacuum.retention import cutoff_of, retention_of
 from lakelog.core.notebook import ShownFields
 from lakelog.core.progress import Progress, progress_callback
 from lakelog.core.state.replay import read_commits
+from lakelog.core.telemetry.switch import command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,6 +65,7 @@ class TableVacuumed(ShownFields):
 
 
 @read_arguments
+@command("vacuum")
 def vacuum(
     uri: TableOrLog,
     retention_hours: float | None = None,

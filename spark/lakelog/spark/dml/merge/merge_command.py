@@ -32,6 +32,7 @@ from lakelog.core.engine.merge import (
     takes_many_matches,
 )
 from lakelog.core.engine.rows import MovedRowIds
+from lakelog.core.engine.telemetry import command
 from lakelog.spark.dml.column_text import as_texts
 from lakelog.spark.dml.copies import copied_by_spark
 from lakelog.spark.dml.given_expressions import may_ask_metadata, text_of
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from lakelog.spark.dml.merge.request import Merge
 
 
+@command("merge")
 def run_merge(merge: Merge) -> DataFrame:
     """Run a MERGE; see `DeltaMergeBuilder.execute`."""
     metrics = again_if_rows_are_lost(lambda: _Run(merge, merge.log.start_transaction()).run())

@@ -1,0 +1,227 @@
+"""Whether metrics and spans are made, and the one way to make them."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from contextvars import ContextVar
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar
+
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.paths import normalize_table_uri
+from lakelog.core.telemetry.catalogue import COMMAND, COMMANDS
+from lakelog.logstores import keys as store_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    from lakelog.core.telemetry.catalogue import Metric, SpanKind
+    from lakelog.core.telemetry.otel import Otel
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+_log = logging.getLogger("lakelog")
+_KEY: Final = store_keys.TELEMETRY.name
+_AUTO: Final = store_keys.TELEMETRY.default
+_MODES: Final = (_AUTO, "otel", "off")
+_API: Final = "opentelemetry.trace"
+
+
+class Seen(Protocol):
+    """Something under way; a context manager that ends it."""
+
+    def __enter__(self) -> Seen:
+        """It has begun already."""
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End it."""
+
+    def note(self, **attributes: Any) -> None:
+        """Say more of it, by words of `catalogue.ATTRIBUTES`; `None` says nothing."""
+
+    def count(self, metric: Metric, amount: float | None, **attributes: Any) -> None:
+        """Add to a counter, with what is known of the table and the operation."""
+
+    def end(self, error: BaseException | None = None) -> None:
+        """End it; a second time means nothing."""
+
+
+class _Unseen:
+    """Where nothing is made."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> _Unseen:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        pass
+
+    def note(self, **attributes: Any) -> None:
+        pass
+
+    def count(self, metric: Metric, amount: float | None, **attributes: Any) -> None:
+        pass
+
+    def end(self, error: BaseException | None = None) -> None:
+        pass
+
+
+UNSEEN: Final[Seen] = _Unseen()
+
+
+def observed(
+    conf: Mapping[str, str],
+    what: SpanKind,
+    table: str,
+    *,
+    is_current: bool = True,
+    parent: str | None = None,
+    link: str | None = None,
+    **attributes: Any,
+) -> Seen:
+    """Begin a span; its end is counted by the metric of its kind.
+
+    Args:
+        conf: the user's.
+        what: of `catalogue`.
+        table: its URI.
+        is_current: whether it is the parent of what begins within; not where it may end in another
+            context than it begins in, as what a generator does.
+        parent: the `traceparent` of another process, where this one has no span.
+        link: the `traceparent` of a span that led to this one, and is not its parent.
+        attributes: by words of `catalogue.ATTRIBUTES`.
+
+    Raises:
+        DeltaAnalysisError: `spark.lakelog.telemetry` has another value than it may have.
+    """
+    otel = _otel(conf)
+    if otel is None:
+        return UNSEEN
+    attributes["table"] = table
+    return otel.begin(what, attributes, is_current, parent, link)
+
+
+def observed_wait(conf: Mapping[str, str], table: str, what: str, seconds: float) -> None:
+    """A wait within the caller's span has just ended.
+
+    Args:
+        conf: the user's.
+        table: its URI.
+        what: `lock` or `backoff`.
+        seconds: how long it was.
+    """
+    otel = _otel(conf)
+    if otel is not None:
+        otel.waited(table, what, seconds)
+
+
+def traceparent(conf: Mapping[str, str]) -> str | None:
+    """The caller's span, as W3C's Trace Context writes it for other processes."""
+    otel = _otel(conf)
+    return None if otel is None else otel.traceparent()
+
+
+def flush(conf: Mapping[str, str]) -> None:
+    """Export what waits, in a process that may end without notice; for a few seconds at most."""
+    otel = _otel(conf)
+    if otel is not None:
+        otel.flush()
+
+
+_command: ContextVar[str | None] = ContextVar("lakelog_command", default=None)
+
+
+def command(name: str, at: int = 0) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """Make each call of a function a command's span.
+
+    Args:
+        name: of `catalogue.COMMANDS`.
+        at: which argument is a table, its URI or its log, or has one as `log`; a URI comes with a
+            `conf`.
+    """
+    assert name in COMMANDS, name
+
+    def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
+        @wraps(function)
+        def called(*args: _P.args, **given: _P.kwargs) -> _T:
+            on: Any = args[at] if len(args) > at else given.get("uri") or given.get("target")
+            on = getattr(on, "log", on)
+            conf: Any = getattr(on, "conf", None) or given.get("conf") or {}
+            # Wrong arguments are for the function to refuse.
+            if not hasattr(conf, "get") or _otel(conf) is None or _command.get() == name:
+                return function(*args, **given)
+            token = _command.set(name)
+            try:
+                with observed(conf, COMMAND, _table(on, conf), command=name):
+                    return function(*args, **given)
+            finally:
+                _command.reset(token)
+
+        return called
+
+    return decorate
+
+
+def _table(on: Any, conf: Mapping[str, str]) -> str:
+    table = getattr(on, "table", None)
+    if table is not None:
+        return str(table)
+    try:
+        return normalize_table_uri(on, conf)
+    except Exception:  # the command refuses it
+        return "other"
+
+
+def _otel(conf: Mapping[str, str]) -> Otel | None:
+    mode = conf.get(_KEY, _AUTO)
+    if mode == "off" or (mode == _AUTO and _API not in sys.modules):
+        return None
+    if mode not in _MODES:
+        raise DeltaAnalysisError(
+            f"the conf {_KEY} must be one of {', '.join(_MODES)}, not {mode!r}",
+            key=_KEY,
+            value=mode,
+        )
+    if mode == "otel" and not _is_installed():
+        return None
+    from lakelog.core.telemetry.otel import current
+
+    try:
+        return current(sets_up=mode == "otel")
+    except Exception:
+        _tell_failure()
+        return None
+
+
+@cache
+def _is_installed() -> bool:
+    """Whether the extra is there; that it is not is logged once, and costs no commit."""
+    from importlib.util import find_spec
+
+    # `find_spec` imports what is above, which may be missing.
+    if find_spec("opentelemetry") and find_spec("opentelemetry.sdk"):
+        return True
+    from lakelog.logstores.errors import MissingExtraError
+
+    _log.error("%s", MissingExtraError("otel", f"{_KEY}=otel"))
+    return False
+
+
+@cache
+def _tell_failure() -> None:
+    _log.warning("no metrics and spans are made, as OpenTelemetry fails", exc_info=True)
