@@ -24,6 +24,7 @@ pytest_plugins = [
     "support.timings",
     "support.remembered_peer",
     "support.servers.minio",
+    "support.servers.prometheus",
     "support.servers.azurite",
     "support.servers.fake_gcs",
     "support.servers.dynamodb",

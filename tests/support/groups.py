@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 # Of several the first one decides; the others are started once more.
-_ORDER = ("hdfs", "azurite", "fake_gcs", "dynamodb", "minio", "bad_s3", "redis", "bridge_jvm")
+_ORDER = (
+    "hdfs",
+    "azurite",
+    "fake_gcs",
+    "dynamodb",
+    "minio",
+    "bad_s3",
+    "redis",
+    "prometheus",
+    "bridge_jvm",
+)
 
 
 def group_of(item: pytest.Item) -> str | None:

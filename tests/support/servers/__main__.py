@@ -10,6 +10,7 @@ from support.tools import TOOLS
 
 _MODULES = (
     "servers.minio",
+    "servers.prometheus",
     "servers.fake_gcs",
     "servers.azurite",
     "servers.dynamodb",

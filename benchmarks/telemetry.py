@@ -1,0 +1,104 @@
+"""What metrics and spans add to the CPU time of a commit, exported to a collector that is near.
+
+    .venv/bin/python benchmarks/telemetry.py [--commits 600]
+
+A commit is an append of one row by `write_arrow`, with its data file and its log entry. Both ways
+take turns, commit by commit, on tables of their own; the ratio is that of the medians, with an
+export of spans and metrics every hundred commits. The collector, which takes the requests and keeps
+nothing, is another process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+_WARM_UPS = 30
+_COMMITS_OF_AN_EXPORT = 100
+
+COLLECTOR = """
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200); self.send_header("Content-Length", "0"); self.end_headers()
+    def log_message(self, *_): pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_port, flush=True)
+server.serve_forever()
+"""
+
+
+def cpu_of_commit(uri: str, mode: str) -> float:
+    """Seconds of CPU time that an append takes."""
+    from lakelog.core import write_arrow
+
+    began = time.process_time()
+    write_arrow(uri, {"id": [1]}, mode="append", conf={"spark.lakelog.telemetry": mode})
+    return time.process_time() - began
+
+
+def cpu_of_export() -> float:
+    """Seconds of CPU time that the export of what waits takes."""
+    from opentelemetry import metrics, trace
+
+    began = time.process_time()
+    for each in (trace.get_tracer_provider(), metrics.get_meter_provider()):
+        each.force_flush()  # type: ignore[attr-defined]
+    return time.process_time() - began
+
+
+def measure(folder: str, commits: int) -> tuple[float, float, float]:
+    """Milliseconds of CPU time of a commit without and with telemetry, and of its export."""
+    took: dict[str, list[float]] = {"off": [], "otel": []}
+    exports = 0.0
+    for number in range(_WARM_UPS + commits):
+        if number == _WARM_UPS:
+            cpu_of_export()
+        # Few versions a table: how long its log is must not matter.
+        for mode, times in took.items():
+            cpu = cpu_of_commit(f"{folder}/{mode}-{number // 50}", mode)
+            if number >= _WARM_UPS:
+                times.append(cpu)
+        if number > _WARM_UPS and number % _COMMITS_OF_AN_EXPORT == 0:
+            exports += cpu_of_export()
+    off, on = (1000 * statistics.median(times) for times in took.values())
+    return off, on, 1000 * exports / commits
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--commits", type=int, default=600)
+    asked = parser.parse_args()
+    collector = subprocess.Popen(
+        [sys.executable, "-c", COLLECTOR], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        from opentelemetry import metrics, trace
+
+        assert collector.stdout is not None
+        port = collector.stdout.readline().strip()
+        os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{port}"
+        # Exports are asked for, so that none falls into the other's time.
+        os.environ["OTEL_BSP_SCHEDULE_DELAY"] = "9999999"
+        os.environ["OTEL_METRIC_EXPORT_INTERVAL"] = "9999999"
+        with tempfile.TemporaryDirectory() as folder:
+            off, on, export = measure(folder, asked.commits)
+        for each in (trace.get_tracer_provider(), metrics.get_meter_provider()):
+            each.shutdown()  # type: ignore[attr-defined]
+    finally:
+        collector.terminate()
+        collector.wait()
+    print(
+        f"off {off:.3f} ms, on {on:.3f} ms and {export:.3f} ms of export, of CPU a commit: "
+        f"{100 * ((on + export) / off - 1):+.1f} %"
+    )
+
+
+if __name__ == "__main__":
+    main()
