@@ -30,7 +30,7 @@ SOUGHT = {
     "glue": "deploying/",
     "great expectations": "checks/",
     "idempotent": "cookbook/",
-    "jupyter": "deploying/",
+    "jupyter": "notebooks/",
     "kubernetes": "deploying/",
     "openlineage": "airflow/",
     "pandera": "checks/",

@@ -63,6 +63,20 @@ for scheme, extra in (("s3a", "s3"), ("gs", "gcs"), ("hdfs", "hdfs")):
     else:
         raise AssertionError(f"no extra {extra}, and no error")
 """
+# A bar in a kernel that has nothing else.
+_NOTEBOOK = """
+from jupyter_client.manager import run_kernel
+cell = '''
+import lakelog.core.progress
+lakelog.core.progress._PATIENCE = -1.0
+lakelog.core.write_arrow("t", {"id": [1]}, progress="auto")
+'''
+seen = []
+with run_kernel() as client:
+    client.execute_interactive(cell, timeout=60, output_hook=seen.append)
+drawn = [each["content"]["data"] for each in seen if "data" in each["content"]]
+assert any("<progress" in each.get("text/html", "") for each in drawn), seen
+"""
 # What the page of the package on an index says first.
 _README = """
 import re, sys
@@ -174,6 +188,8 @@ def use(python: Path, extra: str, new_table: dict[str, Callable[[], Storage]]) -
             run(python, "-c", _WITHOUT)
         if extra in ("spark", "all"):
             run(python, "-c", _README, folder)
+        if extra == "notebook":
+            run(python, "-c", _NOTEBOOK)
         if extra in ("cli", "all"):
             run(python, "-c", _USE, f"{folder}/t", "{}")
             run(python.with_name("lakelog"), "history", f"{folder}/t", "--json")

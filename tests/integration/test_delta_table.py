@@ -50,6 +50,31 @@ def test_a_notebook_shows_its_columns_or_what_is_wrong(spark: SparkSession, tabl
     assert "<gone>" not in opened._repr_html_()
 
 
+def test_a_notebook_shows_the_answers_of_commands_as_tables(
+    spark: SparkSession, table: str
+) -> None:
+    opened = delta.DeltaTable.forPath(spark, table)
+    source = spark.range(3).selectExpr("id", "id AS p").alias("s")
+    shown = {
+        "2 versions": opened.history(),
+        "<td>numFiles</td>": opened.detail(),
+        "num_affected_rows": opened.alias("t")
+        .merge(source, "t.id = s.id")
+        .whenMatchedUpdateAll()
+        .execute(),
+        "partitions_optimized": opened.optimize().executeCompaction(),
+        "TableVacuumed": opened.vacuum(),
+        "num_restored_files": opened.restoreToVersion(0),
+    }
+    for wanted, frame in shown.items():
+        assert wanted in (frame._repr_html_() or "")
+        assert isinstance(frame, type(spark.range(1)))
+    history = opened.history(1)
+    # What is made of it is Spark's to show.
+    assert not history.select("version")._repr_html_()
+    assert repr(history) == repr(spark.createDataFrame([], history.schema))
+
+
 def test_no_table_is_said_at_once(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError):
         delta.DeltaTable.forPath(spark, str(tmp_path))

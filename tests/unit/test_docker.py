@@ -68,6 +68,7 @@ def test_the_page_leads_each_fixture_to_its_service(variable: str, port: int) ->
 
 def test_the_image_of_the_command_has_every_storage_and_runs_as_no_one_special() -> None:
     (asked,) = re.findall(r"\[([\w,]+)\]\"", IMAGE)
-    assert set(asked.split(",")) == PROJECT["optional-dependencies"].keys() - {"spark", "all"}
+    without = {"spark", "notebook", "all"}
+    assert set(asked.split(",")) == PROJECT["optional-dependencies"].keys() - without
     assert re.search(r"^USER [1-9]\d*$", IMAGE, re.MULTILINE)
     assert 'ENTRYPOINT ["lakelog"]' in IMAGE

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import click
 
-from lakelog.cli.output import error_line, printable
+from lakelog.cli.output import error_line
+from lakelog.core.engine.shown import printable
 from lakelog.core.errors import DeltaError
 from lakelog.logstores.errors import LogStoreError
 

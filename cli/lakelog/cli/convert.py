@@ -7,7 +7,8 @@ import click
 from lakelog.cli.output import heading, line, print_json, progress
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.table_options import count_text, open_log, saying
+from lakelog.cli.table_options import open_log, saying
+from lakelog.core.engine.shown import count_text
 
 
 @click.command(short_help="Make a table of a folder of Parquet files.")

@@ -9,35 +9,15 @@ import click
 from lakelog.cli.output import heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.table_options import (
-    all_option,
-    bytes_text,
-    count_text,
-    limit_option,
-    one_line,
-    table_uri,
-    time_text,
-)
+from lakelog.cli.table_options import all_option, limit_option, one_line, table_uri
+from lakelog.core.engine.shown import effect_text, metric_value, parameters_text, time_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from lakelog.core import HistoryEntry
 
 _LIMIT: Final = 20
-_SAYS_NOTHING: Final = (None, False, "", "[]", "{}", "null", "false")
-_COUNTS: Final = (
-    ("written", "row", ("numOutputRows", "numAddedRows")),
-    ("inserted", "row", ("numTargetRowsInserted",)),
-    ("updated", "row", ("numUpdatedRows", "numTargetRowsUpdated")),
-    ("deleted", "row", ("numDeletedRows", "numTargetRowsDeleted")),
-    ("copied", "row", ("numCopiedRows", "numTargetRowsCopied")),
-    ("added", "file", ("numFiles", "numAddedFiles", "numTargetFilesAdded", "numConvertedFiles")),
-    ("removed", "file", ("numRemovedFiles", "numTargetFilesRemoved", "numDeletedFiles")),
-    ("added", "byte", ("numOutputBytes", "numAddedBytes", "numTargetBytesAdded")),
-    ("removed", "byte", ("numRemovedBytes", "numTargetBytesRemoved")),
-)
-"""What is shown of an operation's metrics, by the names that Delta's operations give them."""
 
 
 @click.command(short_help="The commits of a table, newest first.")
@@ -109,42 +89,6 @@ def _isolation(entry: HistoryEntry) -> str:
     return ", ".join(part for part in (entry.isolation_level, kind) if part)
 
 
-def parameters_text(parameters: Mapping[str, Any]) -> str:
-    """The parameters worth showing: neither empty nor false."""
-    return ", ".join(
-        f"{name}={value}" for name, value in parameters.items() if value not in _SAYS_NOTHING
-    )
-
-
-def effect_text(metrics: Mapping[str, Any]) -> str:
-    """Rows, files and bytes: `10 rows written, 1 file added, 2.0 KiB added`."""
-    known = {_camel(name): value for name, value in metrics.items()}
-    if "numTargetRowsInserted" in known:
-        # A MERGE counts its inserts and updates, and then the total of both.
-        known.pop("numOutputRows", None)
-    parts = []
-    for verb, unit, names in _COUNTS:
-        count = next((found for found in map(known.get, names) if found is not None), None)
-        number = _number(count)
-        if isinstance(number, int) and number:
-            text = bytes_text(number) if unit == "byte" else count_text(number, unit)
-            parts.append(f"{text} {verb}")
-    return ", ".join(parts)
-
-
-def _camel(name: str) -> str:
-    """delta-rs writes `num_added_files` for `numAddedFiles`."""
-    first, *more = name.split("_")
-    return first + "".join(word.capitalize() for word in more)
-
-
-def _number(value: Any) -> Any:
-    """Metrics are texts in the log."""
-    if isinstance(value, str) and value.lstrip("-").isdecimal():
-        return int(value)
-    return value
-
-
 def entry_facts(entry: HistoryEntry) -> dict[str, Any]:
     """One version as JSON values; `docs/cli.md` documents them."""
     return {
@@ -152,7 +96,7 @@ def entry_facts(entry: HistoryEntry) -> dict[str, Any]:
         "timestamp": time_text(entry.timestamp),
         "operation": entry.operation,
         "parameters": dict(entry.parameters),
-        "metrics": {name: _number(value) for name, value in entry.metrics.items()},
+        "metrics": {name: metric_value(value) for name, value in entry.metrics.items()},
         "read_version": entry.read_version,
         "isolation_level": entry.isolation_level,
         "blind_append": entry.is_blind_append,

@@ -11,8 +11,9 @@ import csv
 import json
 import os
 import sys
-import unicodedata
 from typing import TYPE_CHECKING, Any, TextIO
+
+from lakelog.core.engine.shown import is_unseen, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -25,38 +26,6 @@ _READABLE = 24
 """Characters below which a text that folds is hard to read."""
 _BETWEEN = 2
 """Characters between two columns."""
-_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Categories of characters that a terminal obeys or hides, or that can't be encoded."""
-_JOINERS = "\u200c\u200d"
-"""Between letters of Persian and Hindi, and within emoji."""
-
-
-def printable(text: str, *, line_breaks: bool = False) -> str:
-    r"""Text of a table as a terminal may have it: what it would obey, or hide, is escaped.
-
-    A comment or a column's name may hold anything, such as `ESC ] 52`, which sets the clipboard,
-    or marks that turn the order of letters around. They come out as `\x1b` and `\u202e`.
-
-    Args:
-        text: anything.
-        line_breaks: whether line feeds stay, for text of lakelog's own lines.
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        each if not _is_unseen(each) or (line_breaks and each == "\n") else _escaped(each)
-        for each in text
-    )
-
-
-def _is_unseen(character: str) -> bool:
-    if character.isprintable() or character in _JOINERS:
-        return False
-    return unicodedata.category(character) in _UNSEEN
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
 
 
 def _console(stream: TextIO) -> Console:
@@ -220,7 +189,7 @@ def _json_text(data: Any, indent: int | None = None) -> str:
     text = json.dumps(data, indent=indent, ensure_ascii=False)
     # Only strings hold such characters, and there an escape means the same.
     return "".join(
-        each if each == "\n" or not _is_unseen(each) else _json_escape(each) for each in text
+        each if each == "\n" or not is_unseen(each) else _json_escape(each) for each in text
     )
 
 

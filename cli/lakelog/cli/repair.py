@@ -12,7 +12,8 @@ from lakelog.cli.confirmation import confirm, yes_option
 from lakelog.cli.output import heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.table_options import count_text, one_line, open_log
+from lakelog.cli.table_options import one_line, open_log
+from lakelog.core.engine.shown import count_text
 
 if TYPE_CHECKING:
     from lakelog.core import TableRepaired

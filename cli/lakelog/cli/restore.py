@@ -11,7 +11,8 @@ from lakelog.cli.app import EXIT_FINDING
 from lakelog.cli.output import error_line, facts, heading, line, print_json, progress
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.table_options import bytes_text, open_log, refuse_both, saying, version_options
+from lakelog.cli.table_options import open_log, refuse_both, saying, version_options
+from lakelog.core.engine.shown import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

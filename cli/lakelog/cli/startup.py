@@ -19,7 +19,7 @@ def escape_what_others_print() -> None:
 
     They quote tables as errors do.
     """
-    from lakelog.cli.output import printable
+    from lakelog.core.engine.shown import printable
 
     class Escaped(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from lakelog.cli import startup
+from lakelog.core.engine.shown import count_text
 from lakelog.core.engine.tables import normalize_table_uri
 
 if TYPE_CHECKING:
@@ -114,33 +115,6 @@ def refuse_both(version: int | None, timestamp: str | None) -> None:
     """
     if version is not None and timestamp is not None:
         raise click.UsageError("Give --version or --timestamp, not both.")
-
-
-def time_text(milliseconds: int | None) -> str | None:
-    """ISO 8601 in UTC, to the millisecond; None for none."""
-    if milliseconds is None:
-        return None
-    try:
-        moment = _EPOCH + timedelta(milliseconds=milliseconds)
-    except OverflowError:
-        return f"{milliseconds} ms"
-    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
-
-
-def bytes_text(count: int) -> str:
-    """`512 B`, `1.5 MiB`."""
-    if count < 1024:
-        return f"{count} B"
-    size, unit = count / 1024, 0
-    # 1023.96 would be shown as 1024.0.
-    while size >= 1023.95 and unit < len(_UNITS) - 1:
-        size, unit = size / 1024, unit + 1
-    return f"{size:.1f}".removesuffix(".0") + f" {_UNITS[unit]}"
-
-
-def count_text(count: int, one: str, many: str = "") -> str:
-    """`1 file`, `1,234 files`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def saying(tell: Callable[[str], None]) -> Callable[[Progress], None]:

@@ -10,7 +10,8 @@ import click
 from lakelog.cli.output import facts, heading, line, print_json, progress
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.table_options import bytes_text, count_text, open_log, saying, time_text
+from lakelog.cli.table_options import open_log, saying
+from lakelog.core.engine.shown import bytes_text, count_text, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,15 +1,23 @@
-"""Progress of an operation: what its callback gets, and the bar that `auto` draws."""
+"""Progress of an operation: what its callback gets, and what `auto` draws.
+
+On a terminal that is a bar of rich's. rich and tqdm draw in notebooks by ipywidgets, which needs a
+part in the notebook's server, too; here it is a plain HTML table that is replaced, so that a kernel
+needs nothing more. Notebooks that show each replacement beneath the last get a line of text.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+import uuid
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeVar, overload
 
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.shown.texts import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,6 +27,10 @@ _P = TypeVar("_P", bound="Progress")
 
 _PATIENCE: Final = 2.0
 """Seconds after which a bar is shown: what is done by then needs none."""
+_BETWEEN: Final = 0.2
+"""Seconds from one picture in a notebook to the next."""
+_TEXT_NOTEBOOKS: Final = ("DATABRICKS_RUNTIME_VERSION", "VSCODE_PID")
+"""Variables of notebooks that get text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +80,7 @@ def progress_callback(given: Any) -> AbstractContextManager[Callable[[Any], obje
 
     Raises:
         DeltaAnalysisError: it is something else.
-        MissingExtraError: `auto` where a bar would be seen, and rich is not installed.
+        MissingExtraError: `auto` on a terminal, and rich is not installed.
     """
     return _callback(given)
 
@@ -79,14 +91,11 @@ def _callback(given: Any) -> Iterator[Callable[[Any], object]]:
     if callable(given):
         yield given
         return
-    if given is None or not _is_seen():
+    drawing = None if given is None else _drawing()
+    if drawing is None:
         yield _ignore
         return
-    if find_spec("rich") is None:
-        from lakelog.logstores.errors import MissingExtraError
-
-        raise MissingExtraError("cli", "progress='auto'")
-    bar = _Bar()
+    bar = _Bar(drawing)
     try:
         yield bar
     finally:
@@ -97,9 +106,27 @@ def _ignore(_: Progress) -> None:
     pass
 
 
-def _is_seen() -> bool:
-    """Whether somebody looks at what is drawn: on a terminal, or in a notebook."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+def _drawing() -> Callable[[], _Drawing] | None:
+    """What draws where somebody looks: in a notebook, or on a terminal.
+
+    Raises:
+        MissingExtraError: on a terminal, without rich.
+    """
+    if _in_notebook():
+        return _Lines if any(map(os.environ.get, _TEXT_NOTEBOOKS)) else _Cell
+    if not sys.stderr.isatty():
+        return None
+    if find_spec("rich") is None:
+        from lakelog.logstores.errors import MissingExtraError
+
+        raise MissingExtraError("cli", "progress='auto'")
+    return _Terminal
+
+
+def _in_notebook() -> bool:
+    """Whether this is the kernel of a notebook, whose shell then has one; IPython alone has not."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and hasattr(shell.get_ipython(), "kernel")
 
 
 class _Bar:
@@ -109,57 +136,123 @@ class _Bar:
     neither end an operation nor hide that it has landed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, drawing: Callable[[], _Drawing]) -> None:
         self._began = time.monotonic()
-        self._drawn: Any = None
-        self._tasks: dict[str, Any] = {}
+        self._make = drawing
+        self._drawing: _Drawing | None = None
 
     def __call__(self, now: Progress) -> None:
         with suppress(Exception):
-            self._draw(now)
-
-    def _draw(self, now: Progress) -> None:
-        if self._drawn is None:
-            if time.monotonic() - self._began < _PATIENCE:
-                return
-            self._drawn = _drawing()
-            self._drawn.start()
-        task = self._tasks.get(now.text)
-        if task is None:
-            task = self._tasks[now.text] = self._drawn.add_task(now.text, amount="")
-        amounts = (_amount(each, now.unit) for each in (now.done, now.total) if each is not None)
-        self._drawn.update(task, completed=now.done, total=now.total, amount=" of ".join(amounts))
+            if self._drawing is None:
+                if time.monotonic() - self._began < _PATIENCE:
+                    return
+                self._drawing = self._make()
+            self._drawing.draw(now)
 
     def close(self) -> None:
         """Leave what was drawn on the screen."""
-        if self._drawn is not None:
+        if self._drawing is not None:
             with suppress(Exception):
-                self._drawn.stop()
+                self._drawing.close()
 
 
-def _drawing() -> Any:
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Drawing
+class _Drawing(Protocol):
+    def draw(self, now: Progress) -> None: ...
 
-    class Quiet(Console):
-        def on_broken_pipe(self) -> None:
-            raise  # rich would end the process
-
-    return Drawing(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[amount]}"),
-        TimeElapsedColumn(),
-        console=Quiet(stderr=True),
-    )
+    def close(self) -> None: ...
 
 
-def _amount(count: int, unit: str) -> str:
-    if unit != "bytes":
-        return f"{count:,} {unit}"
-    size, names = float(count), iter(("B", "kB", "MB", "GB"))
-    name = next(names)
-    while size >= 1000 and name != "GB":
-        size, name = size / 1000, next(names)
-    return f"{size:,.1f} {name}" if name != "B" else f"{count} B"
+class _Terminal:
+    """By rich, on a terminal."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Drawing
+
+        class Quiet(Console):
+            def on_broken_pipe(self) -> None:
+                raise  # rich would end the process
+
+        self._tasks: dict[str, Any] = {}
+        self._drawn = Drawing(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[amount]}"),
+            TimeElapsedColumn(),
+            console=Quiet(stderr=True),
+        )
+        self._drawn.start()
+
+    def draw(self, now: Progress) -> None:
+        task = self._tasks.get(now.text)
+        if task is None:
+            task = self._tasks[now.text] = self._drawn.add_task(now.text, amount="")
+        self._drawn.update(task, completed=now.done, total=now.total, amount=_amount(now))
+
+    def close(self) -> None:
+        self._drawn.stop()
+
+
+class _Cell:
+    """By HTML beneath a cell, which each picture replaces."""
+
+    def __init__(self) -> None:
+        self._id = f"lakelog-{uuid.uuid4().hex}"
+        self._steps: dict[str, Progress] = {}
+        self._shown: float | None = None
+
+    def draw(self, now: Progress) -> None:
+        self._steps[now.text] = now
+        if self._shown is None or time.monotonic() - self._shown >= _BETWEEN:
+            self._show()
+
+    def close(self) -> None:
+        self._show()
+
+    def _show(self) -> None:
+        from IPython.display import display  # pyright: ignore[reportMissingImports]
+
+        from lakelog.core.shown.notebook import progress_page
+
+        steps = [(each, _amount(each)) for each in self._steps.values()]
+        text = "\n".join(f"{each.text}: {amount}" for each, amount in steps)
+        html = progress_page([(each.text, each.done, each.total, amount) for each, amount in steps])
+        data = {"text/plain": text, "text/html": html}
+        display(data, raw=True, display_id=self._id, update=self._shown is not None)
+        self._shown = time.monotonic()
+
+
+class _Lines:
+    """By text beneath a cell: a line for each step, written over while it runs."""
+
+    def __init__(self) -> None:
+        self._step: str | None = None
+        self._width = 0
+        self._shown = -_BETWEEN
+        self._last = ""
+
+    def draw(self, now: Progress) -> None:
+        if self._step is not None and now.text != self._step:
+            self.close()
+        self._step = now.text
+        self._last = f"{now.text}: {_amount(now)}"
+        if time.monotonic() - self._shown >= _BETWEEN:
+            self._show()
+
+    def close(self) -> None:
+        self._show("\n")
+        self._width = 0
+
+    def _show(self, end: str = "") -> None:
+        sys.stderr.write(f"\r{self._last.ljust(self._width)}{end}")
+        sys.stderr.flush()
+        self._width, self._shown = len(self._last), time.monotonic()
+
+
+def _amount(now: Progress) -> str:
+    """`7 of 9 files`, `1.4 MiB of 2.8 GiB`, `4,000 files`."""
+    counts = [each for each in (now.done, now.total) if each is not None]
+    if now.unit == "bytes":
+        return " of ".join(map(bytes_text, counts))
+    return f"{' of '.join(f'{each:,}' for each in counts)} {now.unit}"

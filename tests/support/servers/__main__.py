@@ -21,6 +21,7 @@ _MODULES = (
     "delta_spark",
     "sail",
     "browser",
+    "notebook",
     "spark_java",
     "delta_spark_s3",
     "delta_spark_azure",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lakelog.cli.history import effect_text, parameters_text
 from lakelog.core import DeltaLog, Operation, write_arrow
+from lakelog.core.engine.shown import effect_text, parameters_text
 from lakelog.logstores import LocalLogStore
 from support.raw_log import RawLog, add, metadata
 from support.tables import add_file, new_table

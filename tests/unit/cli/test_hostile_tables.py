@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from lakelog.cli import startup
 from lakelog.cli.app import COMMANDS, app
-from lakelog.cli.output import error_line, facts, line, print_csv, print_json, printable, table
+from lakelog.cli.output import error_line, facts, line, print_csv, print_json, table
 from lakelog.core import DeltaLog, create_table, delete_rows, write_arrow
+from lakelog.core.engine.shown import printable
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from support.examples import examples
 from support.raw_log import RawLog

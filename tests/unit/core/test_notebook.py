@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
+import os
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pyarrow as pa
@@ -21,12 +22,12 @@ from lakelog.core import (
 )
 from lakelog.core.actions import SetTransaction
 from lakelog.core.alter import set_properties
+from lakelog.core.errors import CorruptLogError
+from lakelog.core.log.commit_history import History, HistoryEntry
 from lakelog.core.maintain.repair.defects import Defect, TableRepaired
-from lakelog.core.notebook import html_table
 from lakelog.core.schema.tree_text import schema_tree
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from lakelog.core.shown.notebook import html_table
+from lakelog.core.state import snapshot as snapshot_module
 
 
 @pytest.fixture
@@ -42,6 +43,7 @@ def log(tmp_path: Path) -> DeltaLog:
 
 
 def cells(html: str) -> list[list[str]]:
+    """Of all tables; the browser's rules are kept, since XML has the fewest."""
     return [["".join(cell.itertext()) for cell in row] for row in ET.fromstring(html).iter("tr")]
 
 
@@ -66,14 +68,14 @@ def test_a_snapshot_is_shown_without_reading_its_files(log: DeltaLog) -> None:
     snapshot = log.snapshot
     html = snapshot._repr_html_()
     assert html.count("<table>") == 2
-    found = cells(f"<div>{html}</div>")
+    assert "<svg" not in html  # there are no files
+    found = cells(html)
     assert found[:2] == [
         ["column", "type", "null", "partition", "comment"],
         ["id", "bigint", "NOT NULL", "1.", "the <key>"],
     ]
     assert found[-1] == ["delta.appendOnly", "true"]
     assert repr(snapshot.properties) == "TableProperties({'delta.appendOnly': 'true'})"
-    assert snapshot._file_table is None
 
 
 def test_a_history_is_a_list_and_a_table(log: DeltaLog) -> None:
@@ -92,6 +94,7 @@ def test_a_history_is_a_list_and_a_table(log: DeltaLog) -> None:
 
 def test_long_values_are_cut_and_none_is_empty() -> None:
     found = cells(html_table("t", ["a", "b"], [["x" * 1000, None]]))
+    assert found[0] == ["a", "b"]
     assert found[1] == ["x" * 300 + "…", ""]
 
 
@@ -127,9 +130,9 @@ def test_what_commands_did_is_shown_as_tables(log: DeltaLog) -> None:
 def test_the_defects_of_a_repair_are_a_table_of_their_own() -> None:
     defect = Defect(kind="checksum", path="/t/<x>", problem="wrong & old", mend=None)
     html = TableRepaired(table="/t", dry_run=True, defects=(defect,))._repr_html_()
-    whole, defects = (cells(f"{part}</div>") for part in html.split("</div>")[:2])
-    assert [row[0] for row in whole[1:]] == ["table", "dry_run", "version", "backup"]
-    assert defects[1][:3] == ["checksum", "/t/<x>", "wrong & old"]
+    found = cells(html)
+    assert [row[0] for row in found[:4]] == ["table", "dry_run", "version", "backup"]
+    assert found[5][:3] == ["checksum", "/t/<x>", "wrong & old"]
 
 
 def test_a_schema_and_a_scan_are_shown_without_reading(log: DeltaLog) -> None:
@@ -139,3 +142,74 @@ def test_a_schema_and_a_scan_are_shown_without_reading(log: DeltaLog) -> None:
     html = scan._repr_html_()
     assert cells(html) == [["column", "type"], ["id", "bigint"]]
     assert "where id &lt; 3" in html
+
+
+def picture(html: str) -> list[str]:
+    """What its bars say."""
+    titles = ET.fromstring(html).iter("title")
+    return ["".join(each.itertext()) for each in titles]
+
+
+def test_a_history_has_a_picture_of_its_rows(log: DeltaLog) -> None:
+    set_properties(log, {"delta.appendOnly": "false"})
+    for count in (3, 1):
+        write_arrow(log, {"id": list(range(count))}, mode="append")
+    delete_rows(log, "id = 0")
+    html = log.history()._repr_html_()  # type: ignore[attr-defined]
+    assert picture(html) == ["2, rows written: 3", "3, rows written: 1", "4, rows deleted: 2"]
+    assert "<svg" not in log.history(2)._repr_html_()  # type: ignore[attr-defined]
+    assert cells(log.history()[0]._repr_html_())[1][:1] == ["4"]
+
+
+def test_a_long_history_costs_as_much_as_a_short_one() -> None:
+    metrics = {"numOutputRows": "2"}
+    entries = [
+        HistoryEntry(version=n, timestamp=n, operation="WRITE", metrics=metrics)
+        for n in reversed(range(10_000))
+    ]
+    html = History(entries)._repr_html_()
+    found = cells(html)
+    assert [row[0] for row in found[1:3]] == ["9999", "9998"]
+    assert found[41] == ["… 9,950 more …"]
+    assert [row[0] for row in found[-2:]] == ["1", "0"]
+    assert len(html) < 30_000
+    shown = picture(html)
+    assert shown[0] == "0–166, rows written: 334"
+    assert sum(int(each.rpartition(" ")[2]) for each in shown) == 20_000
+
+
+def test_sizes_of_files_are_a_picture_where_the_log_is_short(
+    log: DeltaLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        write_arrow(log, {"id": [number]}, mode="append")
+    fresh = DeltaLog.for_table(log.table)
+    monkeypatch.setattr(snapshot_module, "_SHOWN_LOG", 100)
+    assert picture(fresh.snapshot._repr_html_()) == []
+    assert fresh.snapshot._file_table is None
+    monkeypatch.undo()
+    for file in Path(log.table).glob("id=*/*.parquet"):
+        file.unlink()  # data files are not read
+    assert picture(fresh.snapshot._repr_html_()) == ["below 1 MiB, files: 3"]
+    for commit in Path(log.table, "_delta_log").glob("*.json"):
+        commit.write_text("{")
+    monkeypatch.setattr(type(fresh.snapshot), "file_table", property(broken))
+    assert picture(fresh.snapshot._repr_html_()) == []
+
+
+def broken(_: object) -> None:
+    raise CorruptLogError("torn")
+
+
+def test_what_vacuum_would_delete_is_listed_in_short(log: DeltaLog) -> None:
+    folder = Path(log.table)
+    for number in range(80):
+        path = folder / f"left <{number:02}>.parquet"
+        path.write_bytes(b"x")
+        os.utime(path, (1, 1))
+    found = cells(vacuum(log, dry_run=True)._repr_html_())
+    (head,) = [at for at, row in enumerate(found) if row[0] == "path"]
+    assert found[head] == ["path", "length", "isDir", "modificationTime"]
+    assert found[head + 1][1:] == ["1 B", "false", "1970-01-01T00:00:01.000Z"]
+    assert found[head + 41] == ["… 30 more …"]
+    assert len(found) == head + 1 + 51

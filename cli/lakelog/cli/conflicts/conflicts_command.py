@@ -13,14 +13,8 @@ from lakelog.cli.app import EXIT_FINDING
 from lakelog.cli.output import heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option
-from lakelog.cli.table_options import (
-    all_option,
-    count_text,
-    limit_option,
-    one_line,
-    table_uri,
-    time_text,
-)
+from lakelog.cli.table_options import all_option, limit_option, one_line, table_uri
+from lakelog.core.engine.shown import count_text, time_text
 from lakelog.core.errors import DeltaAnalysisError
 
 if TYPE_CHECKING:

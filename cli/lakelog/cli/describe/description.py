@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.cli.files.live_numbers import row_counts, total
-from lakelog.cli.table_options import time_text
 from lakelog.core import DeltaConf
 from lakelog.core.engine.commit import (
     FEATURES,
@@ -22,6 +21,7 @@ from lakelog.core.engine.commit import (
     supported_features,
 )
 from lakelog.core.engine.log import list_log
+from lakelog.core.engine.shown import time_text
 from lakelog.core.errors import CorruptLogError, UnsupportedFeatureError
 from lakelog.logstores import resolve
 from lakelog.logstores.errors import UnsafeLogStoreError

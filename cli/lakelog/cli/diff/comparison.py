@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.cli.diff.column_differences import column_changes
 from lakelog.cli.files.live_numbers import row_counts, total
-from lakelog.cli.table_options import time_text
 from lakelog.core.engine.commit import supported_features
 from lakelog.core.engine.log import file_keys
+from lakelog.core.engine.shown import time_text
 from lakelog.core.engine.values import pc
 
 if TYPE_CHECKING:

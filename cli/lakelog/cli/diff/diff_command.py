@@ -9,7 +9,8 @@ import click
 from lakelog.cli.output import facts, heading, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.table_options import bytes_text, count_text, looked_at, one_line, open_log
+from lakelog.cli.table_options import looked_at, one_line, open_log
+from lakelog.core.engine.shown import bytes_text, count_text
 
 if TYPE_CHECKING:
     from lakelog.core import DeltaLog, Snapshot

@@ -9,9 +9,9 @@ import orjson
 import pyarrow as pa
 
 from lakelog.cli.files.live_numbers import row_counts, total
-from lakelog.cli.table_options import time_text
 from lakelog.core.engine.scan import typed_partition_table
 from lakelog.core.engine.schemas import dotted, split_path
+from lakelog.core.engine.shown import SMALL, time_text
 from lakelog.core.engine.values import pc
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from lakelog.core import Snapshot
 
 _PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
-_MIB: Final = 1 << 20
-_BOUNDS: Final = (1, 16, 64, 128, 512)
-"""MiB. Below 16 a reader waits for storage rather than reads; Delta's OPTIMIZE aims at more than
-128."""
-SMALL: Final = 16 * _MIB
 
 
 class StatsColumn(NamedTuple):
@@ -148,21 +143,6 @@ def _at(stats: Any, kind: str, path: tuple[str, ...]) -> Any:
     for step in (kind, *path):
         stats = stats.get(step) if isinstance(stats, dict) else None
     return stats
-
-
-def size_classes(files: pa.Table) -> list[dict[str, Any]]:
-    """How many files there are of which size, small ones first."""
-    edges = [0, *(bound * _MIB for bound in _BOUNDS)]
-    sizes, classes = files["size"], []
-    for low, high in zip(edges, [*edges[1:], None], strict=True):
-        inside = pc.greater_equal(sizes, low)
-        if high is not None:
-            inside = pc.and_(inside, pc.less(sizes, high))
-        kept = sizes.filter(inside)
-        classes.append(
-            {"from": low, "below": high, "files": len(kept), "bytes": pc.sum(kept).as_py() or 0}
-        )
-    return classes
 
 
 def sums_by_partition(snapshot: Snapshot, files: pa.Table) -> list[dict[str, Any]]:

@@ -11,14 +11,13 @@ from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
 from lakelog.cli.table_options import (
     all_option,
-    bytes_text,
-    count_text,
     limit_option,
     one_line,
     open_log,
     opened,
     version_options,
 )
+from lakelog.core.engine.shown import bytes_text, count_text, size_classes
 
 if TYPE_CHECKING:
     from lakelog.core import Snapshot
@@ -100,7 +99,7 @@ def _document(
     }
     if not summary:
         return {**found, "list": file_list.shown_rows(snapshot, files, wanted, limit)}
-    found["sizes"] = file_list.size_classes(files)
+    found["sizes"] = size_classes(files)
     if snapshot.partition_columns:
         partitions = file_list.sums_by_partition(snapshot, files)
         found["partition_count"] = len(partitions)
@@ -172,7 +171,7 @@ def _print_summary(found: dict[str, Any]) -> None:
     )
     if "partitions" not in found:
         return
-    from lakelog.cli.files.file_list import SMALL
+    from lakelog.core.engine.shown import SMALL
 
     heading(count_text(found["partition_count"], "partition"))
     parts = found["partitions"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any, Final
 
-from lakelog.cli.table_options import bytes_text, count_text
+from lakelog.core.engine.shown import bytes_text, count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,8 +7,7 @@ import io
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
-from lakelog.cli.report.pictures import text_of
-from lakelog.cli.table_options import bytes_text
+from lakelog.core.engine.shown import bytes_text, html_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +35,7 @@ def fact_list(pairs: Sequence[tuple[str, Any]], style: str = "facts") -> str:
         style: classes of the style sheet.
     """
     items = "".join(
-        f"<div><dt>{text_of(name)}</dt><dd>{text_of(value, 120)}</dd></div>"
+        f"<div><dt>{html_text(name)}</dt><dd>{html_text(value, 120)}</dd></div>"
         for name, value in pairs
     )
     return f'<dl class="{style}">{items}</dl>'
@@ -62,7 +61,7 @@ def figure(
         opened: whether the numbers are shown at first.
     """
     return (
-        f"<div><figure><figcaption>{text_of(caption, 200)}</figcaption>{picture}</figure>"
+        f"<div><figure><figcaption>{html_text(caption, 200)}</figcaption>{picture}</figure>"
         f"<details{' open' if opened else ''}><summary>The numbers</summary>"
         f"{data_table(name, caption, columns, rows, filtered=False)}</details></div>"
     )
@@ -96,7 +95,7 @@ def data_table(
         for at in range(len(columns))
     ]
     head = "".join(
-        f'<th scope="col"{_class(right[at])}>{text_of(each)}</th>'
+        f'<th scope="col"{_class(right[at])}>{html_text(each)}</th>'
         for at, each in enumerate(columns)
     )
     body = "".join(
@@ -114,8 +113,8 @@ def data_table(
     link = _csv(columns, rows)
     return (
         f'<div class="tools">{tools}<a download="{name}.csv" href="{link}">CSV</a></div>'
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{text_of(caption, 200)}">'
-        f'<table id="{name}" data-sorts><caption>{text_of(caption, 200)}</caption>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{html_text(caption, 200)}">'
+        f'<table id="{name}" data-sorts><caption>{html_text(caption, 200)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
@@ -130,14 +129,14 @@ def _class(right: bool) -> str:
 
 def _cell(each: Any, right: bool, status: bool) -> str:
     if not isinstance(each, Cell):
-        return f"<td>{text_of(each, CELL)}</td>"
-    shown = text_of(each.text, CELL)
+        return f"<td>{html_text(each, CELL)}</td>"
+    shown = html_text(each.text, CELL)
     if each.link:
         shown = f'<a href="{each.link}">{shown}</a>'
     if status:
-        return f'<td class="{text_of(each.value)}">{shown}{each.more}</td>'
+        return f'<td class="{html_text(each.value)}">{shown}{each.more}</td>'
     style = ' class="t"' if isinstance(each.value, str) and not each.link else _class(right)
-    value = f' data-v="{text_of(each.value)}"' if str(each.value) != each.text else ""
+    value = f' data-v="{html_text(each.value)}"' if str(each.value) != each.text else ""
     return f"<td{style}{value}>{shown}{each.more}</td>"
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from lakelog.cli.describe.description import description
 from lakelog.cli.files import file_list
 from lakelog.cli.files.live_numbers import row_counts, total
-from lakelog.cli.history import effect_text, parameters_text
 from lakelog.cli.report.advice import advice
 from lakelog.cli.report.column_ranges import column_ranges
 from lakelog.cli.report.growth import Timeline, Totals, Version, timeline
-from lakelog.cli.table_options import looked_at, time_text
+from lakelog.cli.table_options import looked_at
 from lakelog.core.engine.log import list_log
+from lakelog.core.engine.shown import SMALL, effect_text, parameters_text, size_classes, time_text
 from lakelog.core.engine.values import pc
 from lakelog.core.errors import DeltaError, UnsupportedFeatureError
 from lakelog.logstores.errors import LogStoreError
@@ -129,13 +129,13 @@ def _files(snapshot: Snapshot, files: Any) -> dict[str, Any]:
     deleted = pc.sum(pc.struct_field(vectors, "cardinality")).as_py() or 0
     found: dict[str, Any] = {
         **file_list.sums(files),
-        "small": pc.sum(pc.less(files["size"], file_list.SMALL)).as_py() or 0,
-        "small_below": file_list.SMALL,
+        "small": pc.sum(pc.less(files["size"], SMALL)).as_py() or 0,
+        "small_below": SMALL,
         "files_with_deleted_rows": len(files) - vectors.null_count,
         "deleted_rows": deleted,
         "oldest": time_text(pc.min(files["modification_time"]).as_py()),
         "newest": time_text(pc.max(files["modification_time"]).as_py()),
-        "sizes": file_list.size_classes(files),
+        "sizes": size_classes(files),
     }
     if snapshot.partition_columns:
         parts = file_list.sums_by_partition(snapshot, files)

@@ -21,9 +21,17 @@ from lakelog.cli.report.elements import (
     time_cell,
 )
 from lakelog.cli.report.facts import KINDS
-from lakelog.cli.report.pictures import Series, Tile, bars, lines, share_bar, text_of, treemap
+from lakelog.cli.report.treemap import Tile, share_bar, treemap
 from lakelog.cli.report.words import FEATURES, PROPERTIES
-from lakelog.cli.table_options import bytes_text, count_text
+from lakelog.core.engine.shown import (
+    Series,
+    bars,
+    bytes_text,
+    count_text,
+    html_text,
+    lines,
+    size_range,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -67,7 +75,7 @@ def page(found: Mapping[str, Any], made: str) -> str:
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    title = text_of(found["table"], CELL)
+    title = html_text(found["table"], CELL)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
@@ -75,7 +83,7 @@ def page(found: Mapping[str, Any], made: str) -> str:
         f"<title>{title} - lakelog report</title><style>{style}</style></head><body>"
         f'<a class="skip" href="#top">Skip to the report</a><header><h1>{title}</h1>'
         f'<p class="dim">{_subtitle(found)}</p><nav aria-label="Sections"><ul>{links}</ul></nav>'
-        f'</header><main id="top">{body}</main><footer><p>Made by lakelog, {text_of(made)}. '
+        f'</header><main id="top">{body}</main><footer><p>Made by lakelog, {html_text(made)}. '
         "All times are UTC. The page asks no server for anything.</p></footer>"
         f"<script>{script}</script></body></html>\n"
     )
@@ -90,8 +98,9 @@ def _subtitle(found: Mapping[str, Any]) -> str:
     if what is None:
         return "The newest version can't be read."
     description = what["description"] or what["name"] or ""
-    return f"Version {what['version']:,}, {text_of(time_cell(what['timestamp']).text)}. " + text_of(
-        description, CELL
+    return (
+        f"Version {what['version']:,}, {html_text(time_cell(what['timestamp']).text)}. "
+        + html_text(description, CELL)
     )
 
 
@@ -133,7 +142,7 @@ def _all_sections(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 def _summary(found: Mapping[str, Any]) -> str:
     troubles = "".join(
-        f'<p class="trouble">{text_of(each, CELL)}</p>' for each in found["troubles"]
+        f'<p class="trouble">{html_text(each, CELL)}</p>' for each in found["troubles"]
     )
     files, what = found.get("files"), found.get("what")
     if files is None or what is None:
@@ -160,8 +169,9 @@ def _advice(found: Mapping[str, Any]) -> str:
     if not steps:
         return "<p>Nothing: no step would save anything worth it.</p>"
     items = "".join(
-        f"<li>{text_of(each['what'], CELL)} <span class='dim'>Saves {text_of(each['saves'], 200)}."
-        f"</span><br><code>{text_of(each['command'], 2000)}</code></li>"
+        f"<li>{html_text(each['what'], CELL)} "
+        f"<span class='dim'>Saves {html_text(each['saves'], 200)}.</span><br>"
+        f"<code>{html_text(each['command'], 2000)}</code></li>"
         for each in steps
     )
     return f'<ol class="advice">{items}</ol>'
@@ -256,7 +266,7 @@ def _files(found: Mapping[str, Any]) -> str:
     if files is None:
         return ""
     sizes = files["sizes"]
-    labels = [_range(each) for each in sizes]
+    labels = [size_range(each) for each in sizes]
     plan = found.get("optimize")
     text = f"{count_text(files['small'], 'file')} below {bytes_text(files['small_below'])}"
     if plan is not None:
@@ -272,7 +282,7 @@ def _files(found: Mapping[str, Any]) -> str:
             f"{count_text(files['files_with_deleted_rows'], 'file')} are skipped by vectors"
         )
     shown = [Series("files", "c1", [each["files"] for each in sizes])]
-    return f"<p>{text_of(text, 400)}.</p>" + figure(
+    return f"<p>{html_text(text, 400)}.</p>" + figure(
         "Sizes of files",
         bars("Sizes of files", labels, shown, number_text),
         "file-sizes",
@@ -283,15 +293,6 @@ def _files(found: Mapping[str, Any]) -> str:
         ],
         opened=True,
     )
-
-
-def _range(each: Mapping[str, Any]) -> str:
-    if each["below"] is None:
-        return f"{bytes_text(each['from'])} or more"
-    if not each["from"]:
-        return f"below {bytes_text(each['below'])}"
-    low, high = bytes_text(each["from"]).split(" "), bytes_text(each["below"]).split(" ")
-    return f"{' '.join(low[: 1 + (low[1] != high[1])])}\N{EN DASH}{' '.join(high)}"
 
 
 def _partitions(files: Mapping[str, Any]) -> str:
@@ -334,7 +335,7 @@ def _partitions(files: Mapping[str, Any]) -> str:
     caption = f"The largest {len(parts):,} of {count_text(count, 'partition')}"
     columns = [*names, "Files", "Size", "Rows", "Small files", "Share of bytes"]
     return (
-        f"<p>{text_of(text, 300)}.</p><figure><figcaption>Bytes by partition</figcaption>"
+        f"<p>{html_text(text, 300)}.</p><figure><figcaption>Bytes by partition</figcaption>"
         f"{treemap('Bytes by partition', sorted(tiles, key=lambda tile: -tile.size))}</figure>"
         + data_table("partition-table", caption, columns, rows, numbers=len(names))
     )
@@ -433,7 +434,7 @@ def contention(found: Mapping[str, Any] | None) -> str:
         ]
         for each in found["jobs"]
     ]
-    html = f"<p>{text_of(text, 300)}</p>" + data_table(
+    html = f"<p>{html_text(text, 300)}</p>" + data_table(
         "jobs",
         "Jobs",
         ["Job", "Committed", "Attempts", "Retries", "Lost", "Gave up", "Waited"],
@@ -504,7 +505,7 @@ def _features(what: Mapping[str, Any] | None) -> str:
         f"{protocol['min_writer_version']}."
     )
     refused = "".join(
-        f'<p class="trouble">{text_of(protocol[name], CELL)}</p>'
+        f'<p class="trouble">{html_text(protocol[name], CELL)}</p>'
         for name in ("cannot_read", "cannot_write")
         if protocol[name]
     )

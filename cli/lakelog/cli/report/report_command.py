@@ -14,7 +14,8 @@ import click
 from lakelog.cli.output import line, print_json, progress
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.table_options import bytes_text, open_log, time_text
+from lakelog.cli.table_options import open_log
+from lakelog.core.engine.shown import bytes_text, time_text
 
 
 @click.command(short_help="A table as one HTML page: growth, files, columns, advice.")

@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from lakelog.cli.output import (
-    heading,
-    json_line,
-    line,
-    print_csv,
-    print_json,
-    progress,
-    table,
-)
+from lakelog.cli.output import heading, json_line, line, print_csv, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
 from lakelog.cli.table_options import limit_option, one_line, open_log, opened, version_options

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from lakelog.cli.conflicts.conflicts_command import reading_document
 from lakelog.cli.conflicts.event_files import EventTail
 from lakelog.cli.report.page import contention
-from lakelog.cli.report.pictures import text_of
-from lakelog.cli.table_options import count_text
 from lakelog.cli.ui.frame import live, trouble
 from lakelog.cli.ui.lake import READING_ERRORS
+from lakelog.core.engine.shown import count_text, html_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +59,9 @@ class Conflicts:
         if not found["events"]:
             return live(f'<p class="empty">No event yet in {files}.</p>', every=_EVERY)
         text = f"From {files}, read on every {_EVERY} seconds.{note}"
-        return live(f"<p>{text_of(text, 300)}</p>{contention(found)}{_steps(found)}", every=_EVERY)
+        return live(
+            f"<p>{html_text(text, 300)}</p>{contention(found)}{_steps(found)}", every=_EVERY
+        )
 
     def _document(self, only: str | None) -> tuple[dict[str, Any], int]:
         with self._lock:
@@ -71,8 +72,8 @@ class Conflicts:
 
 def _steps(found: Mapping[str, Any]) -> str:
     items = "".join(
-        f"<li>{text_of(' and '.join(dict.fromkeys(each['jobs'])), 300)}, by "
-        f"{text_of(each['by'], 300)}: {text_of(each['reason'], 500)}.</li>"
+        f"<li>{html_text(' and '.join(dict.fromkeys(each['jobs'])), 300)}, by "
+        f"{html_text(each['by'], 300)}: {html_text(each['reason'], 500)}.</li>"
         for each in found["separate"]
     )
     return f"<h2>Which jobs to separate</h2><ul>{items}</ul>" if items else ""

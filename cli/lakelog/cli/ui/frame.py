@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
-from lakelog.cli.report.pictures import text_of
+from lakelog.core.engine.shown import html_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ def address(table: Known | None, tab: str = "", **fields: Any) -> str:
     """
     path = f"/{tab}" if table is None else f"/table/{table.key}/{tab}"
     given = {name: value for name, value in fields.items() if value is not None}
-    return path + (f"?{text_of(urlencode(given), 10_000)}" if given else "")
+    return path + (f"?{html_text(urlencode(given), 10_000)}" if given else "")
 
 
 def page(
@@ -60,7 +60,7 @@ def page(
         tab: which page that is.
         subtitle: HTML below the heading.
     """
-    name = text_of(title, _LONGEST)
+    name = html_text(title, _LONGEST)
     what = f"{TABS[tab]} - {name}" if table is not None else name
     return (
         f"{_HEAD}{_SCRIPTS}<title>{what} - lakelog</title></head><body>"
@@ -76,15 +76,15 @@ def page(
 def bare_page(title: str, words: str) -> str:
     """A page that says one thing, for whoever may see no other."""
     return (
-        f"{_HEAD}<title>{text_of(title)} - lakelog</title></head><body>"
-        f'<main id="top"><h1>{text_of(title)}</h1><p>{text_of(words, 1000)}</p></main>'
+        f"{_HEAD}<title>{html_text(title)} - lakelog</title></head><body>"
+        f'<main id="top"><h1>{html_text(title)}</h1><p>{html_text(words, 1000)}</p></main>'
         "</body></html>\n"
     )
 
 
 def trouble(words: str) -> str:
     """Something that could not be done, as a paragraph."""
-    return f'<p class="trouble">{text_of(words, 2000)}</p>'
+    return f'<p class="trouble">{html_text(words, 2000)}</p>'
 
 
 def live(html: str, *, busy: bool = False, every: int = 0) -> str:
@@ -103,7 +103,7 @@ def waiting(doing: str) -> str:
     """That something is being done, and how to see how far it is."""
     return (
         f'<p class="busy" role="status"><span class="wheel" aria-hidden="true"></span>'
-        f'{text_of(doing, _LONGEST)}… <a href="">Look again</a></p>'
+        f'{html_text(doing, _LONGEST)}… <a href="">Look again</a></p>'
     )
 
 
@@ -118,16 +118,16 @@ def form(table: Known, tab: str, fields: Sequence[str], button: str) -> str:
     """
     return (
         f'<form class="tools" action="{address(table, tab)}">{"".join(fields)}'
-        f"<button>{text_of(button)}</button></form>"
+        f"<button>{html_text(button)}</button></form>"
     )
 
 
 def field(label: str, name: str, value: Any, kind: str = "text", **attributes: Any) -> str:
     """A labelled field of a form."""
-    more = "".join(f' {key}="{text_of(each, 100)}"' for key, each in attributes.items())
-    shown = "" if value is None else text_of(value, 10_000)
+    more = "".join(f' {key}="{html_text(each, 100)}"' for key, each in attributes.items())
+    shown = "" if value is None else html_text(value, 10_000)
     return (
-        f'<label class="{kind}">{text_of(label)} '
+        f'<label class="{kind}">{html_text(label)} '
         f'<input type="{kind}" name="{name}" value="{shown}"{more}></label>'
     )
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from lakelog.cli.files.live_numbers import row_counts, total
 from lakelog.cli.report.facts import doctor_facts, facts
 from lakelog.cli.secrets import Scrubber
-from lakelog.cli.table_options import looked_at, open_log, table_uri, time_text
+from lakelog.cli.table_options import looked_at, open_log, table_uri
 from lakelog.cli.ui.walk import Walk
 from lakelog.cli.ui.work import Shelf, Work
 from lakelog.core.engine.log import commit_times, find_segment, list_log
+from lakelog.core.engine.shown import time_text
 from lakelog.core.errors import DeltaError
 from lakelog.logstores.errors import LogStoreError
 

@@ -13,10 +13,10 @@ from lakelog.cli.report.elements import (
     size_text,
     time_cell,
 )
-from lakelog.cli.report.pictures import sparkline, text_of
-from lakelog.cli.table_options import bytes_text, count_text
+from lakelog.cli.report.treemap import sparkline
 from lakelog.cli.ui.frame import address, live, page, trouble, waiting
 from lakelog.cli.ui.lake import DAYS
+from lakelog.core.engine.shown import bytes_text, count_text, html_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ def list_page(lake: Lake) -> str:
             "<code>_delta_log</code>. Tables that are made later appear by themselves.</p>"
         )
     places = ", ".join(
-        f"<code>{text_of(lake.scrubber.text(each), 300)}</code>" for each in lake.places
+        f"<code>{html_text(lake.scrubber.text(each), 300)}</code>" for each in lake.places
     )
     return page(
         "Tables", live(html, busy=found.doing is not None, every=_EVERY), subtitle=f"Below {places}"
@@ -109,11 +109,11 @@ def _health(row: Row) -> Cell:
     fine = _badge("fine", "fine", "")
     if notes:
         what = count_text(len(notes), "note")
-        hint = text_of(", ".join(notes), 500)
+        hint = html_text(", ".join(notes), 500)
         return Cell("", f"1 {what}", f'{fine} <span class="dim" title="{hint}">{what}</span>')
     return Cell("", "2 fine", fine)
 
 
 def _badge(status: str, what: str, more: str) -> str:
-    hint = f' title="{text_of(more, 500)}"' if more else ""
-    return f'<span class="badge {status}"{hint}>{text_of(what, 120)}</span>'
+    hint = f' title="{html_text(more, 500)}"' if more else ""
+    return f'<span class="badge {status}"{hint}>{html_text(what, 120)}</span>'

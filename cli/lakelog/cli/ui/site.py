@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lakelog.cli.report.pictures import text_of
 from lakelog.cli.ui.conflicts_page import Conflicts
 from lakelog.cli.ui.fields import BadFieldError
 from lakelog.cli.ui.frame import TABS, page, trouble
@@ -15,6 +14,7 @@ from lakelog.cli.ui.lake import READING_ERRORS
 from lakelog.cli.ui.list_page import list_page
 from lakelog.cli.ui.server import Answer
 from lakelog.cli.ui.table_pages import TablePages
+from lakelog.core.engine.shown import html_text
 from lakelog.core.errors import DeltaAnalysisError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Site:
             status = _status(error)
             message = error.message if isinstance(error, click.UsageError) else str(error)
             body = trouble(self._lake.scrubber.text(message))
-        uri = text_of(self._lake.scrubber.text(table.uri), 300)
+        uri = html_text(self._lake.scrubber.text(table.uri), 300)
         html = page(table.name, body, table=table, tab=tab, subtitle=f"<code>{uri}</code>")
         return Answer(html, status)
 

@@ -30,14 +30,14 @@ from lakelog.cli.report.page import (
     sections,
     version_rows,
 )
-from lakelog.cli.report.pictures import text_of
+from lakelog.cli.sample.printed_values import html_text as value_text
 from lakelog.cli.sample.printed_values import json_rows
-from lakelog.cli.sample.printed_values import text_of as value_text
-from lakelog.cli.table_options import bytes_text, count_text, looked_at, time_text
+from lakelog.cli.table_options import looked_at
 from lakelog.cli.ui.fields import number, text
 from lakelog.cli.ui.frame import address, field, form, live, trouble, waiting
 from lakelog.cli.ui.lake import READING_ERRORS
 from lakelog.core.engine.log import list_log
+from lakelog.core.engine.shown import bytes_text, count_text, html_text, time_text
 from lakelog.core.engine.tables import read_history
 
 if TYPE_CHECKING:
@@ -294,7 +294,7 @@ class TablePages:
         if sums["rows"] is not None:
             text_ += f", {count_text(sums['rows'], 'row')}"
         if not shown:
-            return f'<p class="empty">{text_of(text_)}.</p>'
+            return f'<p class="empty">{html_text(text_)}.</p>'
         names = list(shown[0]["partition_values"])
         rows = [
             [
@@ -322,7 +322,7 @@ class TablePages:
                 start + _FILES < len(files),
             ),
         )
-        return f"<p>{text_of(text_, 300)}.</p>{data_table('files', caption, columns, rows)}{turn}"
+        return f"<p>{html_text(text_, 300)}.</p>{data_table('files', caption, columns, rows)}{turn}"
 
     def _diff(self, before: int, after: int) -> str:
         old, new = (self._lake.snapshot(self._log, each) for each in (before, after))

@@ -364,10 +364,10 @@ class Scan:
 
     def _repr_html_(self) -> str:
         """For notebooks: what will be read, and the columns; nothing is read."""
-        from lakelog.core.notebook import html_table
+        from lakelog.core.shown.notebook import html_page, html_table
 
-        rows = ((each.name, each.data_type) for each in self._output)
-        return html_table(repr(self), ("column", "type"), rows)
+        rows = [(each.name, each.data_type) for each in self._output]
+        return html_page(html_table(repr(self), ("column", "type"), rows))
 
     @read_arguments
     def head(self, limit: int = 5) -> pa.Table:

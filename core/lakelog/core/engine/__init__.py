@@ -12,6 +12,7 @@
 | show what it does in metrics and traces | `telemetry` |
 | run maintenance | `lakelog.core` (`optimize`, `vacuum`), `maintenance` |
 | speak of columns and values | `lakelog.core.schema`, `schemas`, `values` |
+| show people what is there | `shown` |
 
 The import contracts hold that `lakelog.spark` and `lakelog.cli` see of the core what these modules
 show, its public modules, and nothing else. What is behind the door may be moved and renamed. Before

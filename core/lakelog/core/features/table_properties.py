@@ -62,7 +62,12 @@ class TableProperties:
         return f"TableProperties({dict(self._configuration)!r})"
 
     def _repr_html_(self) -> str:
-        from lakelog.core.notebook import html_table
+        from lakelog.core.shown.notebook import html_page
+
+        return html_page(self._html_table())
+
+    def _html_table(self) -> str:
+        from lakelog.core.shown.notebook import html_table
 
         return html_table("Properties", ("name", "value"), sorted(self._configuration.items()))
 

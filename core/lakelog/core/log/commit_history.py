@@ -49,31 +49,35 @@ class HistoryEntry:
         """`timestamp` as a time in UTC."""
         return utc_time(self.timestamp)
 
+    def _repr_html_(self) -> str:
+        return History([self])._repr_html_()
+
 
 class History(list[HistoryEntry]):
-    """The versions of a table; in a notebook they are a table."""
+    """The versions of a table; in a notebook they are a picture and a table."""
 
     def _repr_html_(self) -> str:
-        from lakelog.core.notebook import html_table
+        from lakelog.core.log.commit_effects import effect_text, parameters_text, rows_changed
+        from lakelog.core.shown.notebook import html_page, html_table, rows_picture
+        from lakelog.core.shown.texts import count_text
 
-        names = ("version", "time", "operation", "parameters", "metrics", "note", "engine")
-        rows = (
-            (
+        names = ("version", "time", "operation", "parameters", "effect", "note", "engine")
+        table = html_table(
+            count_text(len(self), "version"),
+            names,
+            self,
+            lambda each: (
                 each.version,
-                each.time.isoformat(" ", "milliseconds"),
+                each.time,
                 each.operation,
-                _listed(each.parameters),
-                _listed(each.metrics),
+                parameters_text(each.parameters),
+                effect_text(each.metrics),
                 each.user_metadata,
                 each.engine_info,
-            )
-            for each in self
+            ),
         )
-        return html_table(f"{len(self)} versions", names, rows)
-
-
-def _listed(given: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in given.items())
+        changed = [(each.version, *rows_changed(each.metrics)) for each in reversed(self)]
+        return html_page(rows_picture(changed), table)
 
 
 def read_history(

@@ -34,8 +34,8 @@ from lakelog.core.features.protocol import (
     merged_protocol,
 )
 from lakelog.core.metadata.restored import restored_metadata
-from lakelog.core.notebook import ShownFields
 from lakelog.core.progress import progress_callback
+from lakelog.core.shown.notebook import ShownFields
 from lakelog.core.table_at import time_in_zone, usable_version
 from lakelog.core.telemetry.switch import command
 

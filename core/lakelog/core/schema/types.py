@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import orjson
 
@@ -140,6 +140,16 @@ class StructField:
         return replace(self, data_type=data_type)
 
 
+COLUMN_HEADS: Final = ("column", "type", "null", "comment")
+"""Of a table of columns that a notebook shows."""
+
+
+def column_cells(column: StructField) -> tuple[object, ...]:
+    """What such a table says of a column."""
+    null = "" if column.nullable else "NOT NULL"
+    return column.name, column.data_type, null, column.metadata.get("comment")
+
+
 @dataclass(frozen=True, slots=True)
 class StructType:
     """The schema of a table, or a struct within it."""
@@ -163,14 +173,11 @@ class StructType:
 
     def _repr_html_(self) -> str:
         """For notebooks: the columns, nested ones in their types."""
-        from lakelog.core.notebook import html_table
+        from lakelog.core.shown.notebook import html_page, html_table
+        from lakelog.core.shown.texts import count_text
 
-        rows = (
-            (f.name, f.data_type, "" if f.nullable else "NOT NULL", f.metadata.get("comment"))
-            for f in self.fields
-        )
-        caption = f"{len(self.fields)} column{'' if len(self.fields) == 1 else 's'}"
-        return html_table(caption, ("column", "type", "null", "comment"), rows)
+        caption = count_text(len(self.fields), "column")
+        return html_page(html_table(caption, COLUMN_HEADS, self.fields, column_cells))
 
     def get(self, name: str) -> StructField | None:
         """The field of this name, by exact spelling first, else ignoring case."""

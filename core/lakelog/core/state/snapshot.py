@@ -17,6 +17,7 @@ from lakelog.core.log.file_names import commit_path
 from lakelog.core.log.segment import list_log
 from lakelog.core.schema import StructType
 from lakelog.core.schema.column_mapping import read_schema_of
+from lakelog.core.schema.types import COLUMN_HEADS, column_cells
 from lakelog.core.state.checksums import check_state
 
 if TYPE_CHECKING:
@@ -40,11 +41,15 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.filter import Filter
     from lakelog.core.features.table_properties import TableProperties
     from lakelog.core.progress import GivenProgress
+    from lakelog.core.schema import StructField
     from lakelog.core.state.file_state import FileState
     from lakelog.core.state.replay import State
     from lakelog.logstores.contract import LogStore
 
 T = TypeVar("T")
+
+_SHOWN_LOG = 1 << 20
+"""Bytes of the log that are read for a picture in a notebook, at most."""
 
 
 class Snapshot:
@@ -443,23 +448,41 @@ class Snapshot:
         sys.stdout.write(f"{schema_tree(self.schema)}\n")
 
     def _repr_html_(self) -> str:
-        """What is known without reading anything: columns, partitioning, properties."""
-        from lakelog.core.notebook import html_table
+        """For notebooks: columns, partitioning, sizes of files, properties; see `_sizes`."""
+        from lakelog.core.shown.notebook import html_page, html_table
 
         numbers = {name: f"{i}." for i, name in enumerate(self.partition_columns, 1)}
-        rows = [
-            (
-                each.name,
-                each.data_type,
-                "" if each.nullable else "NOT NULL",
-                numbers.get(each.name),
-                each.metadata.get("comment"),
-            )
-            for each in self.schema
-        ]
-        names = ("column", "type", "null", "partition", "comment")
-        found = html_table(repr(self), names, rows)
-        return f"{found}{self.properties._repr_html_()}" if self.metadata.configuration else found
+        *heads, last = COLUMN_HEADS
+
+        def cells(each: StructField) -> tuple[object, ...]:
+            *values, comment = column_cells(each)
+            return *values, numbers.get(each.name), comment
+
+        table = html_table(repr(self), (*heads, "partition", last), self.schema.fields, cells)
+        more = self.properties._html_table() if self.metadata.configuration else ""
+        return html_page(table, self._sizes(), more)
+
+    def _sizes(self) -> str:
+        """A picture of the files' sizes where they are in memory, or little has to be read."""
+        segment = self._state.segment
+        if self._file_table is None:
+            length = sum(each.length for each in segment.commits)
+            if segment.checkpoint is not None:
+                if "v2Checkpoint" in self.terms.features:
+                    return ""  # its parts may be of any size
+                length += segment.checkpoint.size_in_bytes
+            if length > _SHOWN_LOG:
+                return ""
+        try:
+            files = self.file_table
+        except (DeltaError, OSError):
+            return ""  # what reads the table says it
+        if not files.num_rows:
+            return ""
+        from lakelog.core.shown.notebook import sizes_picture
+        from lakelog.core.state.file_sizes import size_classes, size_range
+
+        return sizes_picture([(size_range(each), each["files"]) for each in size_classes(files)])
 
     def __repr__(self) -> str:
         """`Snapshot(/lake/flights, version 7)`."""

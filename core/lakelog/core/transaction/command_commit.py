@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.actions import SetTransaction
 from lakelog.core.features.numbered_rows import preservation_tags
-from lakelog.core.notebook import ShownFields
+from lakelog.core.shown.notebook import ShownFields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

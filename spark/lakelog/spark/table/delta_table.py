@@ -21,6 +21,7 @@ from pyspark.sql.types import (
 )
 
 from lakelog.core import DeltaConf, DeltaLog, convert_to_delta
+from lakelog.core.engine.shown import History
 from lakelog.core.engine.tables import shown_columns
 from lakelog.core.errors import DeltaAnalysisError, DeltaError, TableNotFoundError
 from lakelog.spark.dml.delete_update import delete, update
@@ -33,6 +34,7 @@ from lakelog.spark.names.resolve import with_location
 from lakelog.spark.reading.reader import snapshot_df
 from lakelog.spark.reading.stated import with_stated_nulls
 from lakelog.spark.replay.logs import session_log
+from lakelog.spark.session.answers import answer
 from lakelog.spark.session.argument_checks import (
     check_expression,
     check_expressions_by_name,
@@ -387,8 +389,9 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         if limit is not None:
             check_int(limit, "limit")
             limit = operator.index(limit)
-        rows = [_history_row(entry) for entry in self._log.history(limit)]
-        return self._spark.createDataFrame(rows, _HISTORY)
+        found = self._log.history(limit)
+        rows = [_history_row(entry) for entry in found]
+        return answer(self._spark, _HISTORY, rows, History(found)._repr_html_)
 
     def detail(self) -> DataFrame:
         """One row about the table, in the columns of `DESCRIBE DETAIL`."""
@@ -411,7 +414,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
             protocol.min_writer_version,
             sorted(snapshot.terms.features),
         )
-        return self._spark.createDataFrame([row], _DETAIL)
+        return answer(self._spark, _DETAIL, [row])
 
     def generate(self, mode: str) -> None:
         """Write manifests of the table's data files, for readers that can't read the log.

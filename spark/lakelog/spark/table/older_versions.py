@@ -10,6 +10,7 @@ from pyspark.sql.types import LongType, StructType
 from lakelog.core import clone, restore
 from lakelog.spark.reading.time_travel import millis_of_session
 from lakelog.spark.replay.logs import session_log
+from lakelog.spark.session.answers import answer
 from lakelog.spark.session.argument_checks import check_flag, check_int, check_text, check_texts
 
 if TYPE_CHECKING:
@@ -185,4 +186,4 @@ def metrics_row(
     for name in columns:
         schema.add(name, LongType())
     row = tuple(metrics.get(metric) for metric in columns.values())
-    return spark.createDataFrame([row] if metrics else [], schema)
+    return answer(spark, schema, [row] if metrics else [])

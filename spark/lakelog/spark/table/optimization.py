@@ -14,6 +14,7 @@ from pyspark.sql.types import (
 
 from lakelog.core import optimize
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark.session.answers import answer
 from lakelog.spark.session.argument_checks import check_text, checked_names
 from lakelog.spark.types.spark_types import struct_of
 
@@ -152,7 +153,7 @@ class DeltaOptimizeBuilder:
 def optimized_row(spark: SparkSession, log: DeltaLog, done: Optimized) -> DataFrame:
     """The answer of OPTIMIZE: the table's path, and the metrics by delta-spark's names."""
     row = (log.table, _values(done.metrics.as_delta(), _METRICS))
-    return spark.createDataFrame([row], _ANSWER)
+    return answer(spark, _ANSWER, [row], done._repr_html_)
 
 
 def _values(found: dict[str, Any] | None, kind: StructType) -> tuple[Any, ...] | None:

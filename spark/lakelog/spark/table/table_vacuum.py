@@ -10,6 +10,7 @@ from pyspark.sql.types import StringType, StructType
 from lakelog.core import DeltaConf, vacuum
 from lakelog.core.keys import DELTA_PREFIX
 from lakelog.spark.replay.logs import session_log
+from lakelog.spark.session.answers import answer
 from lakelog.spark.session.session import session_conf
 
 if TYPE_CHECKING:
@@ -69,9 +70,9 @@ class Vacuum:
             progress=progress,
         )
         if not dryRun:
-            return self._spark.createDataFrame([], StructType())
+            return answer(self._spark, StructType(), [], done._repr_html_)
         paths = [(unquote(path),) for path in done.files["path"].to_pylist()]
-        return self._spark.createDataFrame(paths, StructType().add("path", StringType()))
+        return answer(self._spark, StructType().add("path", StringType()), paths, done._repr_html_)
 
     def _log_of_now(self) -> DeltaLog:
         """The log, with what the session's conf says of Delta by now.

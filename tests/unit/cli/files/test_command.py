@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from lakelog.cli.files.file_list import shown_rows, stats_column
-from lakelog.cli.table_options import bytes_text
 from lakelog.core import DeltaLog, write_arrow
+from lakelog.core.engine.shown import bytes_text
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from lakelog.core.state.replay import load_state
 from lakelog.core.state.snapshot import Snapshot

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.cli.report.pictures import WIDTH, Series, Tile, bars, lines, treemap
+from lakelog.cli.report.treemap import Tile, treemap
+from lakelog.core.engine.shown import WIDTH, Series, bars, lines
 from support.examples import examples
 
 NUMBER = r"(-?[\d.]+)"

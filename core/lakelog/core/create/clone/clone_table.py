@@ -31,9 +31,9 @@ from lakelog.core.input.given_types import property_texts
 from lakelog.core.metadata.invariants import check_promises
 from lakelog.core.metadata.row_tracking_rules import with_row_tracking_names
 from lakelog.core.metadata.verify import verify_new_metadata
-from lakelog.core.notebook import ShownFields
 from lakelog.core.paths import is_local
 from lakelog.core.progress import progress_callback
+from lakelog.core.shown.notebook import ShownFields
 from lakelog.core.table_at import usable_version
 from lakelog.core.telemetry.switch import command
 from lakelog.core.transaction.attempt_files import AttemptFiles

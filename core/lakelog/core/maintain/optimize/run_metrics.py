@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.notebook import ShownFields
+from lakelog.core.shown.notebook import ShownFields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from lakelog.core.maintain.optimize.committing import Committed, OptimizeBatch
 from lakelog.core.maintain.optimize.plan import Bin, Strategy, planned_bins
 from lakelog.core.maintain.optimize.run_metrics import FileSizes, OptimizeMetrics
-from lakelog.core.notebook import ShownFields
 from lakelog.core.progress import Progress
+from lakelog.core.shown.notebook import ShownFields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

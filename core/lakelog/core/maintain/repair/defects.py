@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelog.core.notebook import ShownFields
+from lakelog.core.shown.notebook import ShownFields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

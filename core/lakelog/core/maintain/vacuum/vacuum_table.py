@@ -19,8 +19,8 @@ from lakelog.core.maintain.vacuum.inventory import INVENTORY_SCHEMA, written_pat
 from lakelog.core.maintain.vacuum.protected import ProtectedFiles
 from lakelog.core.maintain.vacuum.recorded_runs import History, keep_watermark
 from lakelog.core.maintain.vacuum.retention import cutoff_of, retention_of
-from lakelog.core.notebook import ShownFields
 from lakelog.core.progress import Progress, progress_callback
+from lakelog.core.shown.notebook import ShownFields
 from lakelog.core.state.replay import read_commits
 from lakelog.core.telemetry.switch import command
 

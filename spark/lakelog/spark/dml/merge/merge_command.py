@@ -19,6 +19,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sf
+from pyspark.sql.types import LongType
 
 from lakelog.core import AttemptFiles, Operation, keys
 from lakelog.core.engine.commit import check_writable, end_command
@@ -55,9 +56,10 @@ from lakelog.spark.dml.without_spark import (
     merged_here,
 )
 from lakelog.spark.reading.row_positions import FILE
+from lakelog.spark.session.answers import answer
 from lakelog.spark.session.job_errors import job_errors
 from lakelog.spark.session.kept_rows import again_if_rows_are_lost
-from lakelog.spark.types.spark_types import to_delta_schema
+from lakelog.spark.types.spark_types import struct_of, to_delta_schema
 from lakelog.spark.writing.by_driver import fetched_if_small
 from lakelog.spark.writing.enforced_rules import table_rules
 
@@ -79,9 +81,8 @@ def run_merge(merge: Merge) -> DataFrame:
     updated, deleted = metrics["numTargetRowsUpdated"], metrics["numTargetRowsDeleted"]
     inserted = metrics["numTargetRowsInserted"]
     row = (updated + deleted + inserted, updated, deleted, inserted)
-    names = ("affected", "updated", "deleted", "inserted")
-    schema = ", ".join(f"num_{name}_rows bigint" for name in names)
-    return merge.spark.createDataFrame([row], schema)
+    names = (f"num_{name}_rows" for name in ("affected", "updated", "deleted", "inserted"))
+    return answer(merge.spark, struct_of(**dict.fromkeys(names, LongType())), [row])
 
 
 @dataclass

@@ -1,0 +1,1 @@
+"""What people are shown: values as texts, pictures as SVG, and both in notebooks."""
