@@ -26,7 +26,7 @@ _LAST: Final = 10
 """Rows of a long table that are shown: its first and its last."""
 _BARS: Final = 60
 _STYLE: Final = """
-.lakelog{font-size:.92em;line-height:1.4}
+.lakelog{font-size:.92em;line-height:1.4;text-align:left}
 .lakelog table{display:block;width:fit-content;max-width:100%;overflow-x:auto;border:0;
 border-collapse:collapse;margin:.2em 0 .9em}
 div.lakelog.lakelog th,div.lakelog.lakelog td{text-align:left;vertical-align:top;white-space:normal;
@@ -36,7 +36,7 @@ div.lakelog.lakelog th,div.lakelog.lakelog .t{white-space:nowrap}
 div.lakelog.lakelog .n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 div.lakelog.lakelog .w{min-width:15em}
 .lakelog .dim{opacity:.7}
-.lakelog figure{margin:0 0 .9em}
+.lakelog figure{margin:0 0 .9em;width:100%;text-align:left}
 .lakelog svg{display:block;width:100%;max-width:44em;height:auto}
 .lakelog svg text{font:12px sans-serif;fill:currentColor}
 .lakelog .grid{stroke:currentColor;opacity:.25}
