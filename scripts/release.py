@@ -36,6 +36,7 @@ NOWHERE = "https://lakelog.invalid"
 """Where links lead in a rehearsal; no such host can be (RFC 2606)."""
 MOST_BYTES = 2_000_000
 JAR = "lakelog/logstores/service/lakelog-bridge.jar"
+_PICTURE = re.compile(r"(!\[[^\]]*\]\()([^)#\s:]+\))")
 _LINK = re.compile(r"(\]\()([^)#\s:]+)([^)\s]*\))")
 # What the README says of a package that no index has yet.
 _ONCE_RELEASED = (
@@ -182,6 +183,8 @@ def fill_in(tree: Path, urls: dict[str, str], files: str) -> None:
         if before not in text:
             raise SystemExit(f"README.md no longer says {before!r}, which a release replaces")
         text = text.replace(before, after)
+    # Of a picture its bytes, and not the page about it.
+    text = _PICTURE.sub(rf"\g<1>{files.replace('/blob/', '/raw/')}/\g<2>", text)
     readme.write_text(_LINK.sub(rf"\g<1>{files}/\g<2>\g<3>", text))
 
 

@@ -28,7 +28,7 @@ def main(ask: dict[str, Any]) -> dict[str, Any]:
 
 def _view(chromium: Any, ask: dict[str, Any], view: dict[str, Any]) -> dict[str, Any]:
     context = chromium.new_context(
-        viewport={"width": view.get("width", 1280), "height": 900},
+        viewport={"width": view.get("width", 1280), "height": view.get("height", 900)},
         color_scheme="dark" if view.get("dark") else "light",
         java_script_enabled=view.get("script", True),
     )
@@ -45,7 +45,7 @@ def _view(chromium: Any, ask: dict[str, Any], view: dict[str, Any]) -> dict[str,
     if view.get("script", True):
         seen |= _by_script(page, ask, view)
     if "screenshot" in view:
-        page.screenshot(path=view["screenshot"], full_page=True)
+        page.screenshot(path=view["screenshot"], full_page="height" not in view)
     context.close()
     return {**seen, "said": said, "asked": asked}
 

@@ -106,6 +106,8 @@ def test_the_page_of_the_package_has_no_relative_link_and_no_clone(built: Built)
     paths = [each.removeprefix(FILES + "/").split("#")[0] for each in targets if FILES in each]
     assert len(paths) > 20
     assert [each for each in paths if not (REPOSITORY / each).exists()] == []
+    (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page)
+    assert picture == f"{FILES.replace('blob', 'raw')}/docs/pictures/report-light.png"
     assert "not on PyPI" not in page
     assert "pip install '.[" not in page
     assert "pip install 'lakelog[spark,cli]'" in page
