@@ -36,7 +36,6 @@ NOWHERE = "https://lakelog.invalid"
 """Where links lead in a rehearsal; no such host can be (RFC 2606)."""
 MOST_BYTES = 2_000_000
 JAR = "lakelog/logstores/service/lakelog-bridge.jar"
-_PICTURE = re.compile(r"(!\[[^\]]*\]\()([^)#\s:]+\))")
 _LINK = re.compile(r"(\]\()([^)#\s:]+)([^)\s]*\))")
 # What the README says of a package that no index has yet.
 _ONCE_RELEASED = (
@@ -183,9 +182,10 @@ def fill_in(tree: Path, urls: dict[str, str], files: str) -> None:
         if before not in text:
             raise SystemExit(f"README.md no longer says {before!r}, which a release replaces")
         text = text.replace(before, after)
+    text = _LINK.sub(rf"\g<1>{files}/\g<2>\g<3>", text)
     # Of a picture its bytes, and not the page about it.
-    text = _PICTURE.sub(rf"\g<1>{files.replace('/blob/', '/raw/')}/\g<2>", text)
-    readme.write_text(_LINK.sub(rf"\g<1>{files}/\g<2>\g<3>", text))
+    picture, raw = rf"(!\[[^\]]*\]\(){re.escape(files)}", files.replace("/blob/", "/raw/")
+    readme.write_text(re.sub(picture, rf"\g<1>{raw}", text))
 
 
 def _check_wheel(wheel: Path) -> None:

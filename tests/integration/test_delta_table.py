@@ -51,9 +51,12 @@ def test_a_notebook_shows_its_columns_or_what_is_wrong(spark: SparkSession, tabl
 
 
 def test_a_notebook_shows_the_answers_of_commands_as_tables(
-    spark: SparkSession, table: str
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    opened = delta.DeltaTable.forPath(spark, table)
+    rows = spark.range(20, numPartitions=2).selectExpr("id", "id % 2 AS p")
+    for mode in ("overwrite", "append"):
+        delta.write(rows).mode(mode).save(str(tmp_path))
+    opened = delta.DeltaTable.forPath(spark, str(tmp_path))
     source = spark.range(3).selectExpr("id", "id AS p").alias("s")
     shown = {
         "2 versions": opened.history(),

@@ -18,6 +18,8 @@ PAGES = sorted(
         for page in REPOSITORY.glob(pattern)
     }
 )
+BUILT = ("gallery/flights.html",)
+"""Made with the pages, whose build says what leads nowhere."""
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"^( *)```python\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
@@ -31,7 +33,7 @@ def test_every_relative_link_of_the_page_leads_to_a_file(page: str) -> None:
     folder = (REPOSITORY / page).parent
     prose = re.sub(r"```.*?```", "", _text(page), flags=re.DOTALL)
     targets = [t.split("#")[0] for t in LINK.findall(prose) if "://" not in t]
-    assert [t for t in targets if t and not (folder / t).exists()] == []
+    assert [t for t in targets if t and t not in BUILT and not (folder / t).exists()] == []
 
 
 @pytest.mark.parametrize("page", PAGES)
