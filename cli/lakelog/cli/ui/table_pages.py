@@ -30,8 +30,8 @@ from lakelog.cli.report.page import (
     sections,
     version_rows,
 )
-from lakelog.cli.sample.printed_values import html_text as value_text
 from lakelog.cli.sample.printed_values import json_rows
+from lakelog.cli.sample.printed_values import text_of as value_text
 from lakelog.cli.table_options import looked_at
 from lakelog.cli.ui.fields import number, text
 from lakelog.cli.ui.frame import address, field, form, live, trouble, waiting
