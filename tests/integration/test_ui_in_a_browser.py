@@ -140,6 +140,7 @@ def test_what_happens_meanwhile_appears_by_itself(tmp_path: Path) -> None:
     events = tmp_path / "events.jsonl"
     asked: dict[str, int] = {}
     record = json.loads(events.read_text().splitlines()[-1])
+    del record["committed_version"]
     lost = {**record, "outcome": "conflict-failed", "conflict": "x", "job": "the loser"}
 
     def before(path: str) -> None:
@@ -159,7 +160,7 @@ def test_what_happens_meanwhile_appears_by_itself(tmp_path: Path) -> None:
                     "conflicts": {
                         "steps": [
                             ["goto", f"{base}/conflicts"],
-                            ["wait", "#lost td:has-text('the loser')"],
+                            ["wait", "#jobs td:has-text('the loser')"],
                         ]
                     },
                     "history": {

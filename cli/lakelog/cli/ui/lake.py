@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -21,6 +22,7 @@ from lakelog.logstores.errors import LogStoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from lakelog.core import DeltaLog, Snapshot
 
@@ -32,8 +34,12 @@ _FRESH: Final = 10.0
 _REST: Final = 20
 """The same, in the times that a look took."""
 _REPORTS: Final = 16
-_FILES: Final = 2_000_000
+_FILES: Final = 1_000_000
 """Files of all versions that are held."""
+_GATHERED: Final = 2
+"""Reports that are gathered at a time."""
+_LARGE: Final = 64 << 20
+"""Bytes of a log from which on it is read alone: replaying takes several times as much memory."""
 READING_ERRORS: Final = (DeltaError, LogStoreError, OSError, ValueError)
 """What a table that is broken, gone or out of reach raises."""
 
@@ -79,6 +85,13 @@ class TableList:
     """What is being done; None when all tables were looked at."""
 
 
+class _Stamp(NamedTuple):
+    identity: Hashable
+    """What tells a version from that of another table, which took the place of the first."""
+    turn: AbstractContextManager[Any]
+    """Within it the version may be read."""
+
+
 class Gathered(NamedTuple):
     """A report, and of which version it is."""
 
@@ -104,7 +117,8 @@ class Lake:
         self._left_out: list[str] = []
         self._look: Work[None] | None = None
         self._looked = self._took = 0.0
-        self._lock, self._loading = threading.Lock(), threading.Lock()
+        self._lock, self._large = threading.Lock(), threading.Lock()
+        self._gathering = threading.BoundedSemaphore(_GATHERED)
         self._reports: Shelf[Gathered] = Shelf(_REPORTS)
         self._snapshots: Shelf[Snapshot] = Shelf(_FILES)
 
@@ -173,11 +187,13 @@ class Lake:
         Raises:
             DeltaError: there is no such version, or its log is damaged.
         """
-        key = (log.table, version, _identity(log, version))
-        with self._loading:
-            found = self._snapshots.get(key)
-            if found is None:
-                found = looked_at(log, version, None)
+        stamp = self._stamp(log, version)
+        key = (log.table, version, stamp.identity)
+        found = self._snapshots.get(key)
+        if found is None:
+            with stamp.turn:
+                # Another page may have had the turn before.
+                found = self._snapshots.get(key) or looked_at(log, version, None)
                 self._snapshots.put(key, found, found.num_files + 1)
         return found
 
@@ -186,7 +202,14 @@ class Lake:
 
         While one is gathered no other is begun, however many versions come.
         """
-        identity = (version, _identity(log, version))
+        stamp = self._stamp(log, version)
+        identity = (version, stamp.identity)
+
+        def gather(tell: Callable[[str], None]) -> dict[str, Any]:
+            with stamp.turn:
+                found: dict[str, Any] = self.scrubber.data(facts(log, (), tell))
+            return found
+
         with self._lock:
             held = self._reports.get(log.table)
             if held is not None and not held.work.is_done():
@@ -194,13 +217,20 @@ class Lake:
             failed = held is None or held.work.error is not None
             if held is None or failed or held.identity != identity:
                 older = None if held is None or failed else held.work.value()
-                held = Gathered(identity, Work(lambda tell: self._facts(log, tell)), older)
+                held = Gathered(identity, Work(gather, self._gathering), older)
                 self._reports.put(log.table, held)
         return held
 
-    def _facts(self, log: DeltaLog, tell: Callable[[str], None]) -> dict[str, Any]:
-        found: dict[str, Any] = self.scrubber.data(facts(log, (), tell))
-        return found
+    def _stamp(self, log: DeltaLog, version: int) -> _Stamp:
+        try:
+            segment = find_segment(log.store, log.table, version)
+        except DeltaError:
+            return _Stamp(None, nullcontext())
+        checkpoint, last = segment.checkpoint, segment.last_file
+        size = sum(each.length for each in segment.commits)
+        size += checkpoint.size_in_bytes if checkpoint else 0
+        identity = (last.modification_time, last.length)
+        return _Stamp(identity, self._large if size > _LARGE else nullcontext())
 
     def _look_around(self, tell: Callable[[str], None]) -> None:
         began = time.monotonic()
@@ -238,7 +268,8 @@ class Lake:
     def _look_at(self, row: Row) -> None:
         log = self.log(row.table)
         version, today = self.newest(log), int(time.time() * 1000) // _DAY
-        identity = (version, today, _identity(log, version))
+        stamp = self._stamp(log, version)
+        identity = (version, today, stamp.identity)
         if row.newest == identity:
             return
         listing = list_log(log.store, log.table)
@@ -246,17 +277,12 @@ class Lake:
         row.by_day = [days.count(age) for age in reversed(range(DAYS))]
         row.version, row.trouble = version, None
         try:
-            snapshot = looked_at(log, None, None)
-            row.rows, unknown = total(row_counts(snapshot.file_table))
-            row.rows_at_least = bool(unknown)
-            row.files, row.size = snapshot.num_files, snapshot.size_in_bytes
-            row.time = time_text(snapshot.timestamp)
+            with stamp.turn:
+                snapshot = looked_at(log, None, None)
+                row.rows, unknown = total(row_counts(snapshot.file_table))
+                row.rows_at_least = bool(unknown)
+                row.files, row.size = snapshot.num_files, snapshot.size_in_bytes
+                row.time = time_text(snapshot.timestamp)
         finally:
             row.findings = self.scrubber.data(doctor_facts(log, lambda _: None)["findings"])
         row.newest = identity
-
-
-def _identity(log: DeltaLog, version: int) -> Hashable:
-    """What tells a version from that of another table, which took the place of the first."""
-    file = list_log(log.store, log.table, version, version).commits.get(version)
-    return None if file is None else (file.modification_time, file.length)

@@ -22,7 +22,7 @@ from lakelog.cli.report.elements import (
     time_cell,
 )
 from lakelog.cli.report.facts import version_facts
-from lakelog.cli.report.growth import timeline
+from lakelog.cli.report.growth import Version
 from lakelog.cli.report.page import (
     VERSION_COLUMNS,
     section_links,
@@ -39,6 +39,7 @@ from lakelog.cli.ui.lake import READING_ERRORS
 from lakelog.core.engine.log import list_log
 from lakelog.core.engine.shown import bytes_text, count_text, html_text, time_text
 from lakelog.core.engine.tables import read_history
+from lakelog.core.errors import DeltaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakelog.cli.ui.lake import Known, Lake
-    from lakelog.core import DeltaLog, Snapshot
+    from lakelog.core import DeltaLog, HistoryEntry, Snapshot
 
 _PATIENCE: Final = 2.0
 """Seconds that a page waits for a report, so that small tables come at once."""
@@ -93,14 +94,21 @@ class TablePages:
         log, newest = self._log, self._lake.newest(self._log)
         last = number(fields, "before", newest, most=newest)
         first = max(last - _VERSIONS + 1, 0)
-        # With the commit before the first, from which the times ascend.
-        listing = list_log(log.store, log.table, max(first - 1, 0), last)
-        line = timeline(log.store, log.table, listing, None, lambda _: None)
-        found = [each for each in reversed(line.versions) if each.version >= first]
-        html = "".join(trouble(self._lake.scrubber.text(each)) for each in line.unread)
-        html += _holes([each for each in listing.commits if each >= first], first, last)
-        rows = version_rows(self._clean([version_facts(each) for each in found]))
+        listing = list_log(log.store, log.table, first, last)
+        html = _holes(listing.commits, first, last)
+        found: list[HistoryEntry] = []
+        try:
+            found += read_history(log.store, log.table, last, last - first + 1)
+        except DeltaError:
+            for each in sorted(listing.commits, reverse=True):
+                try:
+                    found += read_history(log.store, log.table, each, 1)
+                except DeltaError as error:
+                    html += trouble(self._lake.scrubber.text(str(error)))
+        rows = version_rows(self._clean([version_facts(_as_version(each)) for each in found]))
         for at, (row, version) in enumerate(zip(rows, found, strict=True)):
+            for name in ("Files added", "Files removed"):
+                row[VERSION_COLUMNS.index(name)] = ""  # not looked at
             row[0] = row[0]._replace(link=address(self._table, "version", v=version.version))
             row[:0] = [
                 Cell("", -1, _radio(end, version.version, chosen=at == (1 if end == "from" else 0)))
@@ -114,7 +122,7 @@ class TablePages:
         )
         turn = _turn(
             ("Newer", address(self._table, "history", before=last + _VERSIONS), last < newest),
-            ("Older", address(self._table, "history", before=first - 1), first > 0),
+            ("Older", address(self._table, "history", before=first - 1), first > 0 and rows != []),
         )
         return live(f'{html}<div class="tools">{compare}{turn}</div>', every=_EVERY)
 
@@ -414,6 +422,21 @@ def _value(value: Any) -> Any:
     shown = value_text(value)
     number_like = isinstance(value, (int, float)) and not isinstance(value, bool)
     return Cell(shown, value) if number_like else shown
+
+
+def _as_version(entry: HistoryEntry) -> Version:
+    """A version by its commitInfo alone: the files of 50 commits may be millions."""
+    user = entry.commit_info.get("userName")
+    return Version(
+        entry.version,
+        entry.timestamp,
+        entry.operation,
+        entry.parameters,
+        entry.metrics,
+        entry.engine_info,
+        user if isinstance(user, str) else None,
+        entry.user_metadata,
+    )
 
 
 def _holes(found: Iterable[int], first: int, last: int) -> str:

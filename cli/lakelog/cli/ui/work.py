@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
+    from contextlib import AbstractContextManager
 
 T = TypeVar("T")
-
-_AT_ONCE: Final = 2
-"""Tables that are read at the same time: each may have a million files."""
-_HEAVY: Final = threading.BoundedSemaphore(_AT_ONCE)
 
 
 class Work(Generic[T]):
     """A value that is being computed."""
 
-    def __init__(self, do: Callable[[Callable[[str], None]], T]) -> None:
+    def __init__(
+        self,
+        do: Callable[[Callable[[str], None]], T],
+        gate: AbstractContextManager[Any] | None = None,
+    ) -> None:
         """Begin.
 
         Args:
             do: computes the value; it is given what to call with what is being done.
+            gate: lets so much work through at a time; all of it if None.
         """
-        self._do = do
+        self._do, self._gate = do, gate or nullcontext()
         self._done = threading.Event()
         self._value: T | None = None
         self.error: BaseException | None = None
@@ -36,7 +39,7 @@ class Work(Generic[T]):
 
     def _run(self) -> None:
         try:
-            with _HEAVY:
+            with self._gate:
                 self._value = self._do(self._tell)
         except BaseException as error:  # raised where the value is asked for
             self.error = error
