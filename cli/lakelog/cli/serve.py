@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from lakelog.cli.interruption import until_stopped
 from lakelog.cli.output import line
 from lakelog.cli.shared_options import conf_options
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 
 @click.command(short_help="Let delta-spark on this host commit by lakelog's stores.")
@@ -35,19 +30,13 @@ def command(conf: dict[str, str], endpoint: Path | None, tcp: bool) -> None:
     from lakelog.logstores.service import BRIDGE_CLASS, LogStoreService, bridge_jar
 
     resolve("file:/", conf)  # a wrong conf fails here, not in the first session
-    jar, ended = bridge_jar(), threading.Event()
-
-    def end(_: int, __: FrameType | None) -> None:
-        ended.set()
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        with LogStoreService(conf, endpoint_file=endpoint, tcp=tcp) as service:
-            line("# Serving. For spark-defaults.conf, beside the settings of delta-spark:")
-            line(f"spark.jars {jar}")
-            line(f"spark.delta.logStore.class {BRIDGE_CLASS}")
-            line(f"spark.hadoop.lakelog.bridge.endpoint {service.endpoint_file}")
-            ended.wait()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    jar = bridge_jar()
+    with (
+        until_stopped() as wait,
+        LogStoreService(conf, endpoint_file=endpoint, tcp=tcp) as service,
+    ):
+        line("# Serving. For spark-defaults.conf, beside the settings of delta-spark:")
+        line(f"spark.jars {jar}")
+        line(f"spark.delta.logStore.class {BRIDGE_CLASS}")
+        line(f"spark.hadoop.lakelog.bridge.endpoint {service.endpoint_file}")
+        wait()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import tempfile
 import threading
@@ -16,12 +15,12 @@ from typing import TYPE_CHECKING
 import click
 
 from lakelog.cli import startup
+from lakelog.cli.interruption import until_stopped
 from lakelog.cli.output import line
 from lakelog.cli.shared_options import conf_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
 
     from lakelog.cli.ui.server import UiServer
 
@@ -72,29 +71,14 @@ def command(
             f"Port {port} of 127.0.0.1 can't be had: {error.strerror}. Give another --port, or "
             "leave it out for any that is free."
         ) from None
-    with server, _until_interrupted() as ended:
+    with server, until_stopped() as wait:
         thread = threading.Thread(target=server.serve_forever, name="lakelog-ui", daemon=True)
         thread.start()
         line(f"The tables are shown at {server.url}", "green")
         line("Whoever has this address can see them. Ctrl-C ends it.")
         with contextlib.nullcontext() if no_open else _opened(server):
-            ended.wait()
+            wait()
         server.shutdown()
-
-
-@contextlib.contextmanager
-def _until_interrupted() -> Iterator[threading.Event]:
-    ended = threading.Event()
-
-    def end(_: int, __: FrameType | None) -> None:
-        ended.set()
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield ended
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
