@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import contextlib
-import queue
 import signal
-from typing import TYPE_CHECKING
+import socket
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import FrameType
+
+_STOPS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextlib.contextmanager
-def until_stopped() -> Iterator[Callable[[], object]]:
-    """Yield what waits for Ctrl-C or SIGTERM, whichever come from here on.
+def until_stopped() -> Iterator[Callable[[], None]]:
+    """Yield what waits for Ctrl-C or SIGTERM, whichever comes from here on.
 
     Must be entered by the main thread.
     """
-    # An `Event` would wait for itself, where the signal comes while its lock is held.
-    stops: queue.SimpleQueue[int] = queue.SimpleQueue()
+    # Python runs a handler in the main thread alone, which a lock or a queue does not let go of
+    # where the system has given the signal to another thread, or just before it began to wait.
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
 
-    def stop(number: int, _: FrameType | None) -> None:
-        stops.put(number)
+    def wait() -> None:
+        while reader.recv(1)[0] not in _STOPS:
+            pass
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stops.get
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with reader, writer:
+        before = {each: signal.signal(each, lambda *_: None) for each in _STOPS}
+        woken = signal.set_wakeup_fd(writer.fileno())
+        try:
+            yield wait
+        finally:
+            signal.set_wakeup_fd(woken)
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -148,7 +148,7 @@ def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_when_it_is_told_to(tmp_path: Path, number: signal.Signals) -> None:
+def test_it_ends_when_it_is_stopped(tmp_path: Path, number: signal.Signals) -> None:
     create_table(str(tmp_path / "orders"), "a bigint")
     with running(str(tmp_path), "--no-open") as (process, url):
         where = urlsplit(url)
