@@ -125,6 +125,8 @@ def _posix_only(path: Path) -> set[str]:
 
 # Who uses it is behind `lakelog.logstores.systems.need`, or has another way.
 KNOWN = {
+    # Python makes one of two TCP sockets on Windows.
+    "cli/interruption.py": {"socket.socketpair"},
     # A lock file, after `host_lock` has asked.
     "logstores/locks.py": {"fcntl", "os.getuid", "os.O_CLOEXEC", "os.O_NOFOLLOW"},
     # A system that does not say counts as one with little memory.

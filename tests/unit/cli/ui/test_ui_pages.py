@@ -338,3 +338,22 @@ def test_of_a_table_without_statistics_the_rows_are_unknown(tmp_path: Path) -> N
 def test_where_there_is_no_table_it_says_so_and_finds_later_ones(tmp_path: Path) -> None:
     with open_ui(str(tmp_path)) as ui:
         assert "There is no Delta table here" in ui.get("/")
+
+
+def test_conflicts_are_those_of_the_command_and_of_the_table_that_is_shown(tmp_path: Path) -> None:
+    events, folder = tmp_path / "events.jsonl", tmp_path / "lake"
+    log = DeltaLog.for_table(str(folder / "t"), {"spark.lakelog.commitEvents.path": str(events)})
+    write_arrow(str(folder / "other"), {"a": [1]})
+    with open_ui(str(folder), events=[str(events)]) as ui:
+        assert "No event yet" in ui.get("/conflicts")
+        write_arrow(log, {"a": [1]})
+        delete_rows(log, "a = 1")
+        jobs = lakelog_json("conflicts", str(events))["jobs"]
+        for path in ("/conflicts", f"{ui.table('t')}conflicts"):
+            rows = ui.see(path).tables["jobs"][1:]
+            assert [row[:2] for row in rows] == [
+                [each["job"], str(each["committed"])] for each in jobs
+            ]
+        assert "No event is about the table" in ui.get(f"{ui.table('other')}conflicts")
+    with open_ui(str(folder)) as ui:
+        assert "No events are given" in ui.get("/conflicts")
