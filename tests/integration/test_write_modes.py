@@ -316,7 +316,7 @@ def test_a_missing_partition_column_is_refused(spark, table):
 
 @pytest.mark.connect
 def test_two_columns_of_one_name_are_refused(spark, table):
-    with pytest.raises(DeltaAnalysisError, match="a and A"):
+    with pytest.raises(DeltaAnalysisError, match="these do not: a, A"):
         write(spark.sql("SELECT 1 AS a, 2 AS A")).save(table)
 
 
