@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 RUNS = {
     "matrix": ("check-matrix",),
     "floors": ("check-floors",),
+    "dbt": ("check-dbt",),
     "release": ("release",),
     "cluster": ("cluster",),
     "recipes": ("recipes",),
