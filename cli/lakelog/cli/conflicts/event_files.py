@@ -109,9 +109,9 @@ class EventTail:
         self._places, self._conf, self._most = places, conf, most
         self._ends: dict[str, int] = {}
         self._seen: set[_Key] = set()
-        self.reading = Reading()
+        self.reading: Reading = Reading()
         """What has been read so far."""
-        self.forgotten = 0
+        self.forgotten: int = 0
         """Events that were read, and are no longer kept."""
 
     def look(self) -> bool:

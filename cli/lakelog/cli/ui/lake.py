@@ -111,8 +111,9 @@ class Lake:
             places: URIs of tables, or of folders that hold tables.
             conf: the user's; chooses the stores.
         """
-        self.places, self.conf = list(places), dict(conf)
-        self.scrubber = Scrubber(conf)
+        self.places: list[str] = list(places)
+        self.conf: dict[str, str] = dict(conf)
+        self.scrubber: Scrubber = Scrubber(conf)
         self._rows: dict[str, Row] = {}
         self._left_out: list[str] = []
         self._look: Work[None] | None = None

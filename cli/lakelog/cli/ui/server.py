@@ -84,7 +84,7 @@ class UiServer(ThreadingHTTPServer):
         self.answer = answer
         self._token = secrets.token_urlsafe(32)
         # Of its own, as all servers behind 127.0.0.1 share one jar of cookies.
-        self.cookie = f"lakelog-ui-{hashlib.sha256(self._token.encode()).hexdigest()[:12]}"
+        self.cookie: str = f"lakelog-ui-{hashlib.sha256(self._token.encode()).hexdigest()[:12]}"
         self._free = threading.BoundedSemaphore(_CONNECTIONS)
         super().__init__((HOST, port), _Handler)
 
@@ -107,7 +107,9 @@ class UiServer(ThreadingHTTPServer):
     def server_bind(self) -> None:
         """Bind the socket; `HTTPServer` also asks the resolver for a name, which may take long."""
         socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
+        host, port = self.server_address[:2]
+        self.server_name: str = str(host)
+        self.server_port: int = int(port)
 
     def process_request(self, request: Request, client_address: Any) -> None:
         """Answer in a thread; beyond so many at once, hang up."""

@@ -37,7 +37,7 @@ class Walk:
             click.UsageError: it is no URI of a table or folder.
             LogStoreError: the conf does not lead to a store.
         """
-        self.place = table_uri(place)
+        self.place: str = table_uri(place)
         self._store: LogStore = log_store_for(self.place, conf)
         self._tell = tell
         self.left_out: list[str] = []

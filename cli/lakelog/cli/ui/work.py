@@ -33,7 +33,7 @@ class Work(Generic[T]):
         self._value: T | None = None
         self.error: BaseException | None = None
         """What the computation raised."""
-        self.doing = "waiting for other tables"
+        self.doing: str = "waiting for other tables"
         """What is being done, in words."""
         threading.Thread(target=self._run, name="lakelog-ui-work", daemon=True).start()
 

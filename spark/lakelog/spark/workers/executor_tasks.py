@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-logger = logging.getLogger("lakelog")
+logger: logging.Logger = logging.getLogger("lakelog")
 _MOST_COUNTED: Final = 1 << 31
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
