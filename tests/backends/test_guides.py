@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.pages import STORAGES, Page
+from support.pages import STORAGES, Page, on_minio
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,11 +16,16 @@ if TYPE_CHECKING:
     from support.servers.hdfs import HdfsCluster
     from support.servers.minio import S3Endpoint
 
+PAGES = [Page(name) for name in STORAGES]
 
-def _page(
-    storage: str, stand_ins: dict[str, str], folder: Path, request: pytest.FixtureRequest
+
+def _of(storage: str) -> list[Page]:
+    return [page for page in PAGES if STORAGES[page.name] == storage and not page.needs_spark]
+
+
+def _check(
+    page: Page, stand_ins: dict[str, str], folder: Path, request: pytest.FixtureRequest
 ) -> None:
-    page = Page(next(name for name, server in STORAGES.items() if server == storage))
     text = page.showing(page.outputs(folder, stand_ins=stand_ins))
     if request.config.getoption("--write-pages"):
         page.write(text)
@@ -28,28 +33,37 @@ def _page(
         assert page.text == text
 
 
+@pytest.mark.parametrize("page", _of("minio"), ids=repr)
 def test_s3(
-    minio: S3Endpoint, s3_bucket: str, tmp_path: Path, request: pytest.FixtureRequest
+    page: Page,
+    minio: S3Endpoint,
+    s3_bucket: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
-    stand_ins = {
-        "http://minio:9000": minio.url,
-        '"writer"': f'"{minio.access_key}"',
-        '"its-secret"': f'"{minio.secret_key}"',
-        "s3a://lake": f"s3a://{s3_bucket}",
-    }
-    _page("minio", stand_ins, tmp_path, request)
+    monkeypatch.chdir(tmp_path)
+    _check(page, on_minio(minio, s3_bucket), tmp_path, request)
 
 
+@pytest.mark.parametrize("page", _of("fake_gcs"), ids=repr)
 def test_gcs(
-    fake_gcs: GCSEndpoint, gcs_bucket: str, tmp_path: Path, request: pytest.FixtureRequest
+    page: Page,
+    fake_gcs: GCSEndpoint,
+    gcs_bucket: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
     if not fake_gcs.anonymous:
         pytest.skip("the page is about an emulator")
     stand_ins = {"http://127.0.0.1:4443": fake_gcs.url, "gs://lake": f"gs://{gcs_bucket}"}
-    _page("fake_gcs", stand_ins, tmp_path, request)
+    _check(page, stand_ins, tmp_path, request)
 
 
-def test_azure(azurite: AzureEndpoint, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("page", _of("azurite"), ids=repr)
+def test_azure(
+    page: Page, azurite: AzureEndpoint, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     container = "lakelog-pages"
     service: Any = azurite.client()
     service.create_container(container)
@@ -59,12 +73,15 @@ def test_azure(azurite: AzureEndpoint, tmp_path: Path, request: pytest.FixtureRe
         "az://lake": f"az://{container}",
     }
     try:
-        _page("azurite", stand_ins, tmp_path, request)
+        _check(page, stand_ins, tmp_path, request)
     finally:
         service.delete_container(container)
         service.close()
 
 
-def test_hdfs(hdfs: HdfsCluster, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("page", _of("hdfs"), ids=repr)
+def test_hdfs(
+    page: Page, hdfs: HdfsCluster, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     stand_ins = {"hdfs://namenode:8020": hdfs.uri, "namenode:9870": hdfs.http or ""}
-    _page("hdfs", stand_ins, tmp_path, request)
+    _check(page, stand_ins, tmp_path, request)

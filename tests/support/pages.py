@@ -7,6 +7,10 @@ Comments are for the runs alone, and no reader sees them:
     <!-- setup                      a fence within the comment runs, and isn't shown
     <!-- shows: FILE -->            the next block is that file of the repository, whole, which has
                                     a test of its own
+    <!-- file: NAME -->             the next block is a file of the run's folder, by that name: a
+                                    later block runs it
+    <!-- until: TEXT -->            the next block goes on until it is interrupted, which it is when
+                                    it has printed this
     <!-- not run: REASON -->        the next block needs what a test doesn't have
     <!-- page not run: REASON -->   all of the page does
 
@@ -28,6 +32,7 @@ import contextlib
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
 import textwrap
@@ -42,7 +47,9 @@ if TYPE_CHECKING:
     import pytest
     from pyspark.sql import SparkSession
 
-__all__ = ["REPOSITORY", "RUN", "STORAGES", "Block", "Page", "documents"]
+    from support.servers.minio import S3Endpoint
+
+__all__ = ["CHECKOUT", "REPOSITORY", "RUN", "STORAGES", "Block", "Page", "documents", "on_minio"]
 
 REPOSITORY: Final = Path(__file__).parents[2]
 RUN: Final = ("python", "sql", "bash")
@@ -51,8 +58,12 @@ STORAGES: Final = {
     "docs/backends/gcs.md": "fake_gcs",
     "docs/backends/azure.md": "azurite",
     "docs/backends/hdfs.md": "hdfs",
+    "docs/doctor.md": "minio",
+    "docs/without-spark.md": "minio",
 }
 """The server that the blocks of a page need."""
+CHECKOUT: Final = "a checkout of lakelog"
+"""Why a block of commands for a clone doesn't run: what it names is looked up instead."""
 _FENCE: Final = re.compile(
     r"^(?P<indent> *)```(?P<language>[^\n]*)\n(?P<code>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
@@ -62,7 +73,10 @@ _SHOWN: Final = re.compile(
 )
 _NOT_RUN: Final = re.compile(r"<!-- not run: (?P<reason>[^>]+) -->\s*\Z")
 _SHOWS: Final = re.compile(r"<!-- shows: (?P<file>\S+) -->\s*\Z")
+_FILE: Final = re.compile(r"<!-- file: (?P<name>\S+) -->\s*\Z")
+_UNTIL: Final = re.compile(r"<!-- until: (?P<printed>[^>]+) -->\s*\Z")
 _PAGE_NOT_RUN: Final = re.compile(r"<!-- page not run: (?P<reason>[^>]+) -->")
+_HOME: Final = "home/me"
 _ROOTS: Final = re.compile(r"(?:(?<![\w/.])|(?<=://))/(?=(?:lake|tmp)\b)")
 _SPARK: Final = re.compile(r"\bpyspark\b|lakelog\.spark")
 _TODAY: Final = "|".join(
@@ -70,6 +84,9 @@ _TODAY: Final = "|".join(
 )
 
 EXAMPLES: Final[Mapping[str, str]] = {
+    # Where a service listens, who may ask it, and where lakelog is installed.
+    r"http://127\.0\.0\.1:\d+/\?token=\S+": "http://127.0.0.1:40613/?token=…",
+    r"\S+(?=/lakelog/logstores/service/)": "/…",
     rf"(?:{_TODAY})([T ])\d\d:\d\d:\d\d": r"2026-01-31\g<1>12:00:00",
     r"(?<=12:00:00\.)\d{3}(\d{3})?": "000",
     # A release of pyarrow writes a few bytes more than another.
@@ -77,6 +94,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     r"\b\d\.\d KiB\b": "1.2 KiB",
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}": "…",
     r"\b\d+\.\d+ s\b": "0.1 s",
+    r"\b\d+(?:\.\d+)? ms\b": "1.2 ms",
+    r"(?m)^((?:create|read|list) +)\d\S* +\d\S* +\d\S* +(?=\d+$)": r"\g<1>1.2     2.4     4.8     ",
 }
 """What is shown for what differs from run to run, as wide where it stands in columns."""
 
@@ -86,7 +105,8 @@ class Block:
     """One fence.
 
     `shown` is the span, in the page, of the output that follows it; `reason` says why it can't run;
-    `file` is the one that it shows.
+    `file` is the one that it shows, `saved_as` the one that it becomes, and `until` what it prints
+    before it is interrupted.
     """
 
     language: str
@@ -96,6 +116,8 @@ class Block:
     shown: tuple[int, int] | None
     reason: str | None
     file: str | None
+    saved_as: str | None
+    until: str | None
 
 
 class Page:
@@ -116,7 +138,9 @@ class Page:
             language = fence["language"]
             before = page or _NOT_RUN.search(self.text, 0, fence.start())
             shown = _SHOWN.match(self.text, fence.end()) if language in RUN else None
-            shows = _SHOWS.search(self.text, 0, fence.start())
+            shows, saved, until = (
+                each.search(self.text, 0, fence.start()) for each in (_SHOWS, _FILE, _UNTIL)
+            )
             yield Block(
                 language,
                 textwrap.dedent(fence["code"]),
@@ -125,6 +149,8 @@ class Page:
                 shown.span("text") if shown else None,
                 before["reason"] if before else None,
                 shows["file"] if shows else None,
+                saved["name"] if saved else None,
+                until["printed"] if until else None,
             )
 
     @property
@@ -150,15 +176,22 @@ class Page:
             names: what Python code finds defined: `spark`, where there is a session.
             stand_ins: what the code has instead of addresses and keys that the page names.
         """
-        for root in ("lake", "tmp"):
-            (folder / root).mkdir()
+        for root in ("lake", "tmp", _HOME):
+            (folder / root).mkdir(parents=True)
         names = {"__name__": "__main__"} | (names or {})
         outputs = {}
         for block in self.run:
             code = _ROOTS.sub(f"{folder}/", block.code)
             for named, meant in (stand_ins or {}).items():
                 code = code.replace(named, meant)
+            if block.saved_as:
+                file = folder / block.saved_as
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(code, encoding="utf-8")
+                continue
             shown = getattr(self, f"_{block.language}")(block, code, folder, names)
+            for named, meant in (stand_ins or {}).items():
+                shown = shown.replace(meant, named)
             shown = shown.replace(str(folder), "")
             for pattern, example in EXAMPLES.items():
                 shown = re.sub(pattern, example, shown)
@@ -188,22 +221,30 @@ class Page:
         return shown.getvalue()
 
     def _bash(self, block: Block, code: str, folder: Path, names: dict[str, Any]) -> str:
-        done = subprocess.run(
+        running = subprocess.Popen(
             ["bash", "-euo", "pipefail", "-c", code],
             cwd=folder,
             env=os.environ
             | {
                 "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
                 "COLUMNS": "100",
-                "HOME": str(folder),
+                "HOME": str(folder / _HOME),
             },
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            check=False,
+            start_new_session=True,
         )
-        assert done.returncode == 0, f"{self.name}:{block.line + 1}\n{done.stdout}"
-        return done.stdout
+        assert running.stdout
+        with running, running.stdout as lines:
+            shown = ""
+            for line in lines:
+                shown += line
+                if block.until and block.until in line:
+                    os.killpg(running.pid, signal.SIGINT)
+        expected = (0, 130, -signal.SIGINT) if block.until else (0,)
+        assert running.returncode in expected, f"{self.name}:{block.line + 1}\n{shown}"
+        return shown
 
     def showing(self, outputs: Mapping[Block, str]) -> str:
         """The page's text with these outputs, at the places that it has for them."""
@@ -232,3 +273,15 @@ def documents() -> list[Page]:
     """The README and every page of the documentation."""
     docs = sorted(str(p.relative_to(REPOSITORY)) for p in (REPOSITORY / "docs").rglob("*.md"))
     return [Page(name) for name in ("README.md", *docs)]
+
+
+def on_minio(minio: S3Endpoint, bucket: str) -> dict[str, str]:
+    """What stands for the addresses, the keys and the bucket that pages name: a MinIO's."""
+    return {
+        "http://minio:9000/lake": f"{minio.url}/{bucket}",
+        "http://minio:9000": minio.url,
+        "minio:9000": minio.url.partition("://")[2],
+        '"writer"': f'"{minio.access_key}"',
+        '"its-secret"': f'"{minio.secret_key}"',
+        "s3a://lake": f"s3a://{bucket}",
+    }
