@@ -58,7 +58,9 @@ STORAGES: Final = {
     "docs/backends/gcs.md": "fake_gcs",
     "docs/backends/azure.md": "azurite",
     "docs/backends/hdfs.md": "hdfs",
+    "docs/conformance.md": "minio",
     "docs/doctor.md": "minio",
+    "docs/own-store.md": "minio",
     "docs/without-spark.md": "minio",
 }
 """The server that the blocks of a page need."""
@@ -93,7 +95,9 @@ EXAMPLES: Final[Mapping[str, str]] = {
     r"(?<![\d.])(?:\d{3} B|\d KiB)\b": "400 B",
     r"\b\d\.\d KiB\b": "1.2 KiB",
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}": "…",
+    r"\b[0-9a-f]{32}\b": "…",
     r"\b\d+\.\d+ s\b": "0.1 s",
+    r"\b\d+\.\d+s\b": "0.10s",
     r"\b\d+(?:\.\d+)? ms\b": "1.2 ms",
     r"(?m)^((?:create|read|list) +)\d\S* +\d\S* +\d\S* +(?=\d+$)": r"\g<1>1.2     2.4     4.8     ",
 }
@@ -284,4 +288,6 @@ def on_minio(minio: S3Endpoint, bucket: str) -> dict[str, str]:
         '"writer"': f'"{minio.access_key}"',
         '"its-secret"': f'"{minio.secret_key}"',
         "s3a://lake": f"s3a://{bucket}",
+        "my://bucket": f"my://{bucket}",
+        "mine://bucket": f"mine://{bucket}",
     }
