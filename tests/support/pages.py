@@ -11,14 +11,15 @@ Comments are for the runs alone, and no reader sees them:
                                     later block runs it
     <!-- until: TEXT -->            the next block goes on until it is interrupted, which it is when
                                     it has printed this
+    <!-- exit code: NUMBER -->      what the next block ends with, where that isn't 0
     <!-- not run: REASON -->        the next block needs what a test doesn't have
     <!-- page not run: REASON -->   all of the page does
 
 `pytest tests/unit/test_guides.py tests/integration/test_guides.py --write-pages` writes the outputs
 into the pages. A new block gets one where the page has an empty fence for it.
 
-`/lake` and `/tmp` become folders of the run's own. What differs from run to run is shown as one
-example of it: times, ids and durations (`EXAMPLES`).
+`/lake`, `/tmp` and `/var/log/lakelog` become folders of the run's own. What differs from run to run
+is shown as one example of it: times, ids and durations (`EXAMPLES`).
 
 None of the libraries that run the code of Markdown does all of this. pytest-examples writes
 Python's output back, as comments in the code; sybil and mktestdocs run several languages and write
@@ -77,9 +78,10 @@ _NOT_RUN: Final = re.compile(r"<!-- not run: (?P<reason>[^>]+) -->\s*\Z")
 _SHOWS: Final = re.compile(r"<!-- shows: (?P<file>\S+) -->\s*\Z")
 _FILE: Final = re.compile(r"<!-- file: (?P<name>\S+) -->\s*\Z")
 _UNTIL: Final = re.compile(r"<!-- until: (?P<printed>[^>]+) -->\s*\Z")
+_EXIT_CODE: Final = re.compile(r"<!-- exit code: (?P<number>\d+) -->\s*\Z")
 _PAGE_NOT_RUN: Final = re.compile(r"<!-- page not run: (?P<reason>[^>]+) -->")
 _HOME: Final = "home/me"
-_ROOTS: Final = re.compile(r"(?:(?<![\w/.])|(?<=://))/(?=(?:lake|tmp)\b)")
+_ROOTS: Final = re.compile(r"(?:(?<![\w/.])|(?<=://))/(?=(?:lake|tmp|var/log/lakelog)\b)")
 _SPARK: Final = re.compile(r"\bpyspark\b|lakelog\.spark")
 _TODAY: Final = "|".join(
     (datetime.now(UTC) + timedelta(days=days)).strftime("%Y-%m-%d") for days in (-1, 0, 1)
@@ -109,8 +111,8 @@ class Block:
     """One fence.
 
     `shown` is the span, in the page, of the output that follows it; `reason` says why it can't run;
-    `file` is the one that it shows, `saved_as` the one that it becomes, and `until` what it prints
-    before it is interrupted.
+    `file` is the one that it shows, `saved_as` the one that it becomes, `until` what it prints
+    before it is interrupted, and `exit_code` what it ends with otherwise.
     """
 
     language: str
@@ -122,6 +124,7 @@ class Block:
     file: str | None
     saved_as: str | None
     until: str | None
+    exit_code: int
 
 
 class Page:
@@ -145,6 +148,7 @@ class Page:
             shows, saved, until = (
                 each.search(self.text, 0, fence.start()) for each in (_SHOWS, _FILE, _UNTIL)
             )
+            exits = _EXIT_CODE.search(self.text, 0, fence.start())
             yield Block(
                 language,
                 textwrap.dedent(fence["code"]),
@@ -155,6 +159,7 @@ class Page:
                 shows["file"] if shows else None,
                 saved["name"] if saved else None,
                 until["printed"] if until else None,
+                int(exits["number"]) if exits else 0,
             )
 
     @property
@@ -176,11 +181,11 @@ class Page:
         """Run the blocks, and give what each of them shows.
 
         Args:
-            folder: an empty one; where the code's `/lake` and `/tmp` are.
+            folder: an empty one; where the code's `/lake`, `/tmp` and `/var/log/lakelog` are.
             names: what Python code finds defined: `spark`, where there is a session.
             stand_ins: what the code has instead of addresses and keys that the page names.
         """
-        for root in ("lake", "tmp", _HOME):
+        for root in ("lake", "tmp", "var/log/lakelog", _HOME):
             (folder / root).mkdir(parents=True)
         names = {"__name__": "__main__"} | (names or {})
         outputs = {}
@@ -246,7 +251,7 @@ class Page:
                 shown += line
                 if block.until and block.until in line:
                     os.killpg(running.pid, signal.SIGINT)
-        expected = (0, 130, -signal.SIGINT) if block.until else (0,)
+        expected = (0, 130, -signal.SIGINT) if block.until else (block.exit_code,)
         assert running.returncode in expected, f"{self.name}:{block.line + 1}\n{shown}"
         return shown
 
