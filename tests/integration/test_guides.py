@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import lakelog.spark as delta
-from support.pages import Page, documents
+from support.pages import STORAGES, Page, documents, on_minio
 from support.to_end import to_end
 
 if TYPE_CHECKING:
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from support.servers.minio import S3Endpoint
+
 PAGES = [page for page in documents() if page.needs_spark]
+ON_MINIO = [page for page in PAGES if STORAGES.get(page.name) == "minio"]
 
 
 @pytest.fixture(autouse=True)
@@ -56,8 +59,23 @@ def as_new(spark: SparkSession, folder: Path) -> Iterator[None]:
                 spark.conf.set(key, value)
 
 
+def _check(
+    page: Page,
+    spark: SparkSession,
+    folder: Path,
+    request: pytest.FixtureRequest,
+    stand_ins: dict[str, str],
+) -> None:
+    with as_new(spark, folder):
+        text = page.showing(page.outputs(folder, {"spark": spark}, stand_ins))
+    if request.config.getoption("--write-pages"):
+        page.write(text)
+    else:
+        assert page.text == text
+
+
 @pytest.mark.timeout(280)
-@pytest.mark.parametrize("page", PAGES, ids=repr)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in STORAGES], ids=repr)
 def test_the_page_runs_as_pasted_and_shows_what_it_prints(
     page: Page,
     classic_spark: SparkSession,
@@ -66,9 +84,19 @@ def test_the_page_runs_as_pasted_and_shows_what_it_prints(
     request: pytest.FixtureRequest,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with as_new(classic_spark, tmp_path):
-        text = page.showing(page.outputs(tmp_path, {"spark": classic_spark}))
-    if request.config.getoption("--write-pages"):
-        page.write(text)
-    else:
-        assert page.text == text
+    _check(page, classic_spark, tmp_path, request, {})
+
+
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize("page", ON_MINIO, ids=repr)
+def test_the_page_about_a_storage_does_so_on_its_server(
+    page: Page,
+    classic_spark: SparkSession,
+    minio: S3Endpoint,
+    s3_bucket: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _check(page, classic_spark, tmp_path, request, on_minio(minio, s3_bucket))
