@@ -40,6 +40,7 @@ _SHORT = 100
 """The characters of a text that is a constant, and kept."""
 _TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
 """Those that `pyarrow.scalar` takes for them."""
+_PLAIN = frozenset(_TYPES)
 
 
 class _Late:
@@ -56,7 +57,9 @@ class _Late:
 def _with_typed_operands(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def called(*operands: Any, **options: Any) -> Any:
-        return function(*map(_operand, operands), **options)
+        if not _PLAIN.isdisjoint(map(type, operands)):
+            operands = tuple(map(_operand, operands))
+        return function(*operands, **options)
 
     return called
 

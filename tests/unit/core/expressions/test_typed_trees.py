@@ -28,6 +28,7 @@ from lakelog.core.expressions.tree import (
     Cast,
     Compare,
     Expression,
+    In,
     Interval,
     Lambda,
     Like,
@@ -37,6 +38,7 @@ from lakelog.core.expressions.tree import (
     Not,
     NullTest,
     Or,
+    StartsWith,
     TruthTest,
     Variable,
     children,
@@ -54,10 +56,11 @@ from lakelog.core.schema import (
     StructField,
     StructType,
 )
+from lakelog.core.schema.column_paths import find_column
 from support.examples import examples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import pytest
 
@@ -284,3 +287,47 @@ def test_a_condition_is_typed_alike_before_it_is_bound_and_after(
         for value in nodes(bound):
             keeps(value, value.of(batch))
         assert now.to_pylist() == was.to_pylist(), to_sql(each)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(st.data())
+def test_a_bound_condition_is_null_where_its_column_is(data: st.DataObject) -> None:
+    kind = data.draw(KINDS)
+    literals = VALUES[kind].map(lambda each: Literal(each, kind))
+    low, high = data.draw(literals), data.draw(literals)
+    schema = StructType((StructField("a", kind), StructField("s", STRING)))
+    columns = {"a": [None, data.draw(VALUES[kind])], "s": [None, data.draw(TEXTS)]}
+    batch = pa.RecordBatch.from_pydict(columns, schema=to_arrow_schema(schema))
+    column, text, start = Name(("A",)), Name(("S",)), Literal("a", STRING)
+    trees: list[Expression] = [
+        Like(text, Literal("a%", STRING)),
+        Among(text, (start, Literal("", STRING))),
+        Call("startswith", (text, start)),
+        Among(column, (low, high)),
+        Among(column, (low, Literal(None))),
+        Compare("=", column, low),
+        Between(column, low, high),
+    ]
+    bound = [bind(each, schema, CONTEXT) for each in trees]
+    assert [*map(type, bound[:3])] == [StartsWith, In, StartsWith]
+    for each in bound:
+        found = typed(each, schema, CONTEXT)
+        keeps(found, found.of(batch))
+        assert array_for(found, batch)[0].as_py() is None, to_sql(each)
+    safe = typed(bind(Compare("<=>", column, low), schema, CONTEXT), schema, CONTEXT)
+    keeps(safe, safe.of(batch))
+
+
+def test_a_long_filter_looks_up_each_column_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = StructType((StructField("a", INT), StructField("s", STRING)))
+    numbers = [Compare("=", Name(("a",)), Literal(each, INT)) for each in range(300)]
+    texts = [Compare("=", Name(("s",)), Literal(str(each), STRING)) for each in range(300)]
+    bound, asked = bind(Or((*numbers, *texts)), schema, CONTEXT), Counter[str]()
+
+    def found(path: Sequence[str], schema: StructType) -> tuple[tuple[str, ...], DataType] | None:
+        asked[path[0]] += 1
+        return find_column(path, schema)
+
+    monkeypatch.setattr("lakelog.core.expressions.values.typed.find_column", found)
+    assert len(typed(bound, schema, CONTEXT).parts) == 600
+    assert asked == {"a": 1, "s": 1}

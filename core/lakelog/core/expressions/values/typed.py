@@ -11,7 +11,7 @@ import functools
 import inspect
 from datetime import UTC, datetime
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import pyarrow as pa
@@ -88,14 +88,16 @@ _STRING, _TIMESTAMP = PrimitiveType("string"), PrimitiveType("timestamp")
 _FLOAT, _DOUBLE = PrimitiveType("float"), PrimitiveType("double")
 _ADDED: Final = {"+": "add", "-": "subtract", "*": "multiply"}
 _NULL = pa.nulls(1, pa.bool_())[0]
+_may_fail = attrgetter("may_fail")
 _signature = functools.cache(inspect.signature)
 LAZY: Final = ("coalesce", "ifnull", "nullif", "nvl", "nvl2")
 """Functions of which Spark evaluates an argument only for the rows that need it."""
 NOW: Final = ("current_timestamp", "now")
 TODAY: Final = ("current_date", "curdate")
+_BOUND: Final = (Comparison, In, IsNull, StartsWith)
 _HARMLESS: Final = (
     *(Name, Literal, NullTest, TruthTest, Not, And, Or, Between, Among, Compare),
-    *(Comparison, In, IsNull, StartsWith),
+    *_BOUND,
 )
 
 
@@ -134,8 +136,11 @@ class _Typer:
         self._schema = schema
         self._context = context
         self._variables: dict[str, tuple[str, Value]] = {}
+        self._columns: dict[tuple[str, ...], Value] = {}
 
     def value(self, node: Expression) -> Value:
+        if isinstance(node, _BOUND):
+            return self._bound(node)
         rule: Any = getattr(self, f"_{type(node).__name__.lower()}", None)
         if rule is None:
             raise NotInCoreError(to_sql(node))
@@ -145,7 +150,8 @@ class _Typer:
         else:
             parts = tuple(map(self.value, _operands(node)))
             found = rule(node, *parts)
-        return found._replace(node=node, parts=parts)
+        may_fail = not isinstance(node, _HARMLESS) or any(map(_may_fail, parts))
+        return found._replace(node=node, parts=parts, may_fail=may_fail)
 
     def _opaque(self, node: Opaque) -> Value:
         raise NotInCoreError(node.why or to_sql(node))
@@ -313,30 +319,31 @@ class _Typer:
 
     # Conditions ------------------------------------------------------------------------------
 
-    def _comparison(self, node: Comparison, left: Value, right: Value) -> Value:
-        return self._simple(node, [left, right], nullable=False if node.op == "<=>" else None)
+    def _bound(self, node: Comparison | In | IsNull | StartsWith) -> Value:
+        """A bound condition, whose parts are columns; each is looked up once for all conditions."""
+        has_null, never_null = False, isinstance(node, IsNull)
+        if isinstance(node, Comparison):
+            right, never_null = node.right, node.op == "<=>"
+            columns = (node.left, right) if isinstance(right, Column) else (node.left,)
+            has_null = isinstance(right, Literal) and right.value is None
+        else:
+            columns = (node.column,)
+            if isinstance(node, In):
+                has_null = any(each.value is None for each in node.values)
+        parts = tuple(map(self._looked_up, columns))
+        nullable = not never_null and (has_null or parts[0].nullable or parts[-1].nullable)
+        data = self._columns
 
-    def _in(self, node: In, column: Value) -> Value:
-        has_null = any(each.value is None for each in node.values)
-        return self._simple(node, [column], nullable=has_null or column.nullable)
-
-    def _isnull(self, node: IsNull, column: Value) -> Value:
-        return self._simple(node, [column], nullable=False)
-
-    def _startswith(self, node: StartsWith, column: Value) -> Value:
-        return self._simple(node, [column])
-
-    @staticmethod
-    def _simple(
-        node: Comparison | In | IsNull | StartsWith,
-        parts: Sequence[Value],
-        *,
-        nullable: bool | None = None,
-    ) -> Value:
         def of(rows: Any) -> Any:
-            return simple_condition(node, lambda path: reader(path)(rows), lambda value: value)
+            return simple_condition(node, lambda path: data[path].of(rows), lambda value: value)
 
-        return made_of(parts, _BOOLEAN, of, nullable=nullable)
+        return Value(_BOOLEAN, of, nullable, node=node, parts=parts)
+
+    def _looked_up(self, column: Column) -> Value:
+        found = self._columns.get(column.path)
+        if found is None:
+            found = self._columns[column.path] = self.value(Name(column.path, quoted=True))
+        return found
 
     def _compare(self, node: Compare, *both: Value) -> Value:
         return self._compared(node.op, both)
@@ -384,8 +391,10 @@ class _Typer:
 
     def _joined(self, parts: Sequence[Value], join: Any, *, decided: bool) -> Value:
         # What statistics answer comes first, wherever it stands: it has a result for every row.
-        ordered = sorted(map(self.condition, parts), key=_is_computed)
-        return _in_turn(ordered, join, decided=decided)
+        conditions = list(map(self.condition, parts))
+        if any(map(_may_fail, conditions)):
+            conditions.sort(key=_is_computed)
+        return _in_turn(conditions, join, decided=decided)
 
     def _not(self, _: Not, part: Value) -> Value:
         return computed(_BOOLEAN, pc.invert, self.condition(part))
@@ -393,7 +402,7 @@ class _Typer:
     def _between(self, _: Between, part: Value, low: Value, high: Value) -> Value:
         # Spark fills up a CHAR in each single comparison, but not in BETWEEN.
         ends = [
-            self._compared(op, (part, end), fills_up=False)._replace(node=end.node)
+            self._compared(op, (part, end), fills_up=False)._replace(may_fail=end.may_fail)
             for op, end in ((">=", low), ("<=", high))
         ]
         return _in_turn(ends, pc.and_kleene, decided=False)
@@ -412,7 +421,7 @@ class _Typer:
         equal = _comparer("=", nans=nans)
         if any(map(_may_fail, found[1:])):
             same = [
-                computed(_BOOLEAN, equal, compared[0], each)._replace(node=item.node)
+                computed(_BOOLEAN, equal, compared[0], each)._replace(may_fail=item.may_fail)
                 for each, item in zip(compared[1:], found[1:], strict=True)
             ]
             return _in_turn(same, pc.or_kleene, decided=True)
@@ -423,10 +432,13 @@ class _Typer:
         return computed(_BOOLEAN, is_any, *compared)
 
     def condition(self, found: Value) -> Value:
-        if found.data_type not in (_BOOLEAN, _VOID):
+        if found.data_type in (_BOOLEAN,):  # which looks first whether it is the same object
+            return found
+        if found.data_type != _VOID:
             assert found.node is not None  # a part of the tree
             raise NotInCoreError(f"{to_sql(found.node)} as a condition")
-        return cast_value(found, _BOOLEAN, self._context)._replace(node=found.node)
+        truth = cast_value(found, _BOOLEAN, self._context)
+        return truth._replace(node=found.node, may_fail=found.may_fail)
 
     # Choices ---------------------------------------------------------------------------------
 
@@ -489,16 +501,10 @@ def _operands(node: Expression) -> Sequence[Expression]:
     match node:
         case Arithmetic(first, rest):
             return [first, *(part for op, part in rest if not _moves(part, op))]
-        case Comparison(_, left, right):
-            return [_named(left), _named(right) if isinstance(right, Column) else right]
-        case In(column) | IsNull(column) | StartsWith(column):
-            return [_named(column)]
+        case And(parts) | Or(parts):
+            return parts
         case _:
             return children(node)
-
-
-def _named(column: Column) -> Name:
-    return Name(column.path, quoted=True)
 
 
 def _moves(part: Expression, op: str) -> TypeGuard[Interval]:
@@ -581,17 +587,17 @@ def _members(items: Sequence[Value]) -> Any:
 
 
 def _in_turn(parts: Sequence[Value], join: Any, *, decided: bool) -> Value:
-    """Conditions joined by AND or OR, each with the node that only it asks for.
+    """Conditions joined by AND or OR.
 
-    That part need not have a value where the conditions before it decide, as in Spark.
+    One that may fail need not have a value where the conditions before it decide, as in Spark.
     """
     first, *others = parts
-    lazy, rest = [(each, _may_fail(each)) for each in others], scalar_of(decided, pa.bool_())
+    rest = scalar_of(decided, pa.bool_())
 
     def of(rows: pa.RecordBatch) -> Any:
         found = first.of(rows)
-        for part, may_fail in lazy:
-            if not may_fail:
+        for part in others:
+            if not part.may_fail:
                 found = join(found, part.of(rows))
                 continue
             truth = pa.repeat(found, rows.num_rows) if isinstance(found, pa.Scalar) else found
@@ -681,12 +687,6 @@ def _written_digits(node: Expression | None) -> int | None:
             return len(str(abs(value)))
         case _:
             return None
-
-
-def _may_fail(value: Value) -> bool:
-    """Whether some value could be an error: arithmetic, casts, any function."""
-    nodes = () if value.node is None else walk(value.node)
-    return not all(isinstance(each, _HARMLESS) for each in nodes)
 
 
 def _numeric(kind: DataType, op: str, node: Expression) -> str:

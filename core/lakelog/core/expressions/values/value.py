@@ -32,7 +32,9 @@ class Value(NamedTuple):
     node: Expression | None = None
     """What it is the value of; `None` of a step within a function."""
     parts: tuple[Value, ...] = ()
-    """The nodes that this one is made of, in the order of the text."""
+    """The nodes that this one is made of, in the order of the text; of bound ones the columns."""
+    may_fail: bool = False
+    """Whether some value of it could be an error: arithmetic, casts, any function."""
 
 
 Rule: TypeAlias = "Callable[..., Value]"
