@@ -7,7 +7,7 @@ Comments are for the runs alone, and no reader sees them:
     <!-- setup                      a fence within the comment runs, and isn't shown
     <!-- shows: FILE -->            the next block is that file of the repository, whole, which has
                                     a test of its own
-    <!-- file: NAME -->             the next block is a file of the run's folder, by that name: a
+    <!-- saved as: NAME -->         the next block is a file of the run's folder, by that name: a
                                     later block runs it
     <!-- until: TEXT -->            the next block goes on until it is interrupted, which it is when
                                     it has printed this
@@ -78,7 +78,7 @@ _SHOWN: Final = re.compile(
 )
 _NOT_RUN: Final = re.compile(r"<!-- not run: (?P<reason>[^>]+) -->\s*\Z")
 _SHOWS: Final = re.compile(r"<!-- shows: (?P<file>\S+) -->\s*\Z")
-_FILE: Final = re.compile(r"<!-- file: (?P<name>\S+) -->\s*\Z")
+_SAVED_AS: Final = re.compile(r"<!-- saved as: (?P<name>\S+) -->\s*\Z")
 _UNTIL: Final = re.compile(r"<!-- until: (?P<printed>[^>]+) -->\s*\Z")
 _EXIT_CODE: Final = re.compile(r"<!-- exit code: (?P<number>\d+) -->\s*\Z")
 _PAGE_NOT_RUN: Final = re.compile(r"<!-- page not run: (?P<reason>[^>]+) -->")
@@ -148,7 +148,7 @@ class Page:
             before = page or _NOT_RUN.search(self.text, 0, fence.start())
             shown = _SHOWN.match(self.text, fence.end()) if language in RUN else None
             shows, saved, until = (
-                each.search(self.text, 0, fence.start()) for each in (_SHOWS, _FILE, _UNTIL)
+                each.search(self.text, 0, fence.start()) for each in (_SHOWS, _SAVED_AS, _UNTIL)
             )
             exits = _EXIT_CODE.search(self.text, 0, fence.start())
             yield Block(
