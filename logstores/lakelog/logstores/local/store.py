@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+from stat import S_ISDIR
 from typing import TYPE_CHECKING
 
 from lakelog.logstores import keys
@@ -32,6 +33,8 @@ _CAPABILITIES = Capabilities(
     durable=True,
 )
 
+_LEADS_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES)
+"""Why a link can't be followed, whatever else the disk can do."""
 _MOST_COMMITS = 1 << 16
 """Bytes."""
 
@@ -159,10 +162,10 @@ def _statuses(prefix: str, found: list[tuple[str, os.DirEntry[str]]]) -> Iterato
     """Stat only what the caller consumes: a log of 10 000 commits is mostly skipped."""
     for name, entry in found:
         try:
-            is_directory = entry.is_dir()
             stat = _stat(entry)
         except FileNotFoundError:  # removed since it was listed
             continue
+        is_directory = S_ISDIR(stat.st_mode)
         length = 0 if is_directory else stat.st_size
         yield FileStatus(prefix + name, length, stat.st_mtime_ns // 1_000_000, is_directory)
 
@@ -170,5 +173,7 @@ def _statuses(prefix: str, found: list[tuple[str, os.DirEntry[str]]]) -> Iterato
 def _stat(entry: os.DirEntry[str]) -> os.stat_result:
     try:
         return entry.stat()
-    except FileNotFoundError:  # a link to nothing still takes the name
-        return entry.stat(follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _LEADS_NOWHERE or not entry.is_symlink():
+            raise
+        return entry.stat(follow_symlinks=False)  # such a link still takes the name

@@ -320,6 +320,18 @@ def test_a_link_to_nothing_is_listed_because_it_takes_its_name(
         store.write(f"{tmp_path}/{NAME}", ["x"])
 
 
+def test_a_link_that_can_not_be_followed_hides_nothing_beside_it(
+    tmp_path: Path, store: LocalLogStore
+) -> None:
+    (tmp_path / "a").symlink_to("a")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "c").write_text("x")
+    (tmp_path / "d").symlink_to("c/below")
+    (tmp_path / "e").symlink_to("b")
+    found = {each.name: each.is_directory for each in store.list_from(f"{tmp_path}/")}
+    assert found == {"a": False, "b": True, "c": False, "d": False, "e": True}
+
+
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_a_name_of_the_greatest_length_can_be_written(
     overwrite: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: LocalLogStore
