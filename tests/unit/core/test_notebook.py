@@ -23,11 +23,12 @@ from lakelog.core import (
 from lakelog.core.actions import SetTransaction
 from lakelog.core.alter import set_properties
 from lakelog.core.errors import CorruptLogError
-from lakelog.core.log.commit_history import History, HistoryEntry
+from lakelog.core.log.commit_history import History, HistoryEntry, read_history
 from lakelog.core.maintain.repair.defects import Defect, TableRepaired
 from lakelog.core.schema.tree_text import schema_tree
 from lakelog.core.shown.notebook import html_table
 from lakelog.core.state import snapshot as snapshot_module
+from support.raw_log import RawLog
 
 
 @pytest.fixture
@@ -90,6 +91,19 @@ def test_a_history_is_a_list_and_a_table(log: DeltaLog) -> None:
     assert found[1][1] == history[0].time.isoformat(" ", "milliseconds")
     first = history[0]
     assert first.time == dt.datetime.fromtimestamp(first.timestamp / 1000, dt.UTC)
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 400, "9" * 5000, "--5", "-7", "1e400", "\u00b2"], ids=range(6)
+)
+def test_a_history_is_shown_whatever_its_numbers_are(tmp_path: Path, text: str) -> None:
+    metrics = {"numOutputRows": text, "numDeletedRows": text, "num_added_files": text}
+    raw = RawLog(tmp_path / "t").create()
+    for moment in (-(10**14), 10**15, 1):
+        raw.commit({"commitInfo": {"operationMetrics": metrics, "inCommitTimestamp": moment}})
+    history = read_history(DeltaLog.for_table(raw.table).store, raw.table, 3)
+    assert [row[0] for row in cells(history._repr_html_())][-4:] == ["3", "2", "1", "0"]
+    assert history[0].timestamp == 1
 
 
 def test_long_values_are_cut_and_none_is_empty() -> None:

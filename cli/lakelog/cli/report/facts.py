@@ -13,7 +13,14 @@ from lakelog.cli.report.column_ranges import column_ranges
 from lakelog.cli.report.growth import Timeline, Totals, Version, timeline
 from lakelog.cli.table_options import looked_at
 from lakelog.core.engine.log import list_log
-from lakelog.core.engine.shown import SMALL, effect_text, parameters_text, size_classes, time_text
+from lakelog.core.engine.shown import (
+    SMALL,
+    effect_text,
+    metric_value,
+    parameters_text,
+    size_classes,
+    time_text,
+)
 from lakelog.core.engine.values import pc
 from lakelog.core.errors import DeltaError, UnsupportedFeatureError
 from lakelog.logstores.errors import LogStoreError
@@ -258,9 +265,9 @@ def version_facts(each: Version) -> dict[str, Any]:
 
 def _duration(metrics: Mapping[str, Any]) -> int | None:
     for name in ("executionTimeMs", "execution_time_ms"):
-        text = str(metrics.get(name, ""))
-        if text.isdecimal():
-            return int(text)
+        number = metric_value(metrics.get(name))
+        if isinstance(number, int) and number >= 0:
+            return number
     return None
 
 

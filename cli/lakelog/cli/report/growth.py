@@ -196,7 +196,9 @@ def _rows_of(stats: Any, vector: dict[str, Any] | None) -> int | None:
     """The live rows of a file, `None` where its statistics don't say."""
     try:
         counted = orjson.loads(stats)["numRecords"] if stats else None
-        return None if counted is None else counted - (vector or {}).get("cardinality", 0)
+        if type(counted) is not int or not 0 <= counted < 1 << 63:
+            return None
+        return counted - int((vector or {}).get("cardinality", 0))
     except (ValueError, KeyError, TypeError):
         return None
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _VERSION = "delta.inCommitTimestampEnablementVersion"
 _TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
 _EVER = -(2**63)
-_MOST = 253_402_300_800_000
-"""Milliseconds: the year 10000, which no clock of a writer shows."""
+_YEARS = range(-62_135_596_800_000, 253_402_300_800_000)
+"""Milliseconds of the years 1 to 9999: no clock of a writer shows another."""
 
 
 def enabled_since(properties: TableProperties) -> tuple[int, int] | None:
@@ -56,7 +56,7 @@ def keep_enablement(old: Metadata, new: Metadata) -> Metadata:
 
 def is_time(value: Any) -> bool:
     """Whether a JSON value can be the time of a commit."""
-    return type(value) is int and abs(value) < _MOST
+    return type(value) is int and value in _YEARS
 
 
 def required_time(info: Mapping[str, Any] | None, table: str, path: str, version: int) -> int:

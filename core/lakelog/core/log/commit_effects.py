@@ -22,6 +22,8 @@ _COUNTS: Final = (
     ("removed", "byte", ("numRemovedBytes", "numTargetBytesRemoved")),
 )
 """What is shown of an operation's metrics, by the names that Delta's operations give them."""
+_MOST: Final = 2**63 - 1
+_DIGITS: Final = len(str(-_MOST))
 
 
 def parameters_text(parameters: Mapping[str, Any]) -> str:
@@ -47,7 +49,7 @@ def rows_changed(metrics: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _counts(metrics: Mapping[str, Any]) -> dict[tuple[str, str], int]:
-    """Verb and unit -> how many, where it is not 0."""
+    """Verb and unit -> how many, where it is not 0 and can be a number of things."""
     known = {_camel(name): value for name, value in metrics.items()}
     if "numTargetRowsInserted" in known:
         # A MERGE counts its inserts and updates, and then the total of both.
@@ -56,7 +58,7 @@ def _counts(metrics: Mapping[str, Any]) -> dict[tuple[str, str], int]:
     for verb, unit, names in _COUNTS:
         count = next((found for found in map(known.get, names) if found is not None), None)
         number = metric_value(count)
-        if isinstance(number, int) and number:
+        if isinstance(number, int) and 0 < number <= _MOST:
             counts[verb, unit] = number
     return counts
 
@@ -69,6 +71,7 @@ def _camel(name: str) -> str:
 
 def metric_value(value: Any) -> Any:
     """A metric as a number, where it is one: in the log they are texts."""
-    if isinstance(value, str) and value.lstrip("-").isdecimal():
+    # The log may hold any text: a longer one is no number that an engine counted.
+    if isinstance(value, str) and len(value) <= _DIGITS and value.removeprefix("-").isdecimal():
         return int(value)
     return value
