@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakelog.cli.ui.lake import Known, Lake
-    from lakelog.core import DeltaLog, HistoryEntry, Snapshot
+    from lakelog.core import DeltaLog, HistoryEntry, Progress, Snapshot
 
 _PATIENCE: Final = 2.0
 """Seconds that a page waits for a report, so that small tables come at once."""
@@ -387,6 +387,10 @@ def _protocol(found: Mapping[str, Any] | None) -> dict[str, Any]:
     return pairs
 
 
+class _TimeIsUpError(Exception):
+    """A filter was searched for as long as a page may take."""
+
+
 def _some_rows(
     snapshot: Snapshot, limit: int, where: str | None, columns: Sequence[str] | None
 ) -> tuple[pa.Table, bool]:
@@ -396,13 +400,21 @@ def _some_rows(
     from lakelog.core import Scan
 
     ends = time.monotonic() + _SECONDS
-    scan = Scan(snapshot, columns, where, limit=limit)
-    batches, is_whole = [], True
-    for batch in scan.to_batches():
-        batches.append(batch)
-        if time.monotonic() > ends:
-            is_whole = False
-            break
+    batches, is_whole = list[pyarrow.RecordBatch](), True
+
+    def watch(read: Progress) -> None:
+        # Rows that were just found are still to come.
+        if time.monotonic() > ends and read.done == sum(each.num_rows for each in batches):
+            raise _TimeIsUpError
+
+    scan = Scan(snapshot, columns, where, limit=limit, progress=watch)
+    try:
+        for batch in scan.to_batches():
+            batches.append(batch)
+            if time.monotonic() > ends:
+                raise _TimeIsUpError
+    except _TimeIsUpError:
+        is_whole = False
     return pyarrow.Table.from_batches(batches, scan.schema), is_whole
 
 

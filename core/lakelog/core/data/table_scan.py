@@ -168,6 +168,8 @@ class Scan:
     def _batches(self, batch_size: int | None, ordered: bool) -> Iterator[pa.RecordBatch]:
         with closing(self._streamed(batch_size, ordered=ordered)) as tables:
             for table in tables:
+                if not table.num_rows:
+                    continue
                 if table.num_columns:
                     yield from table.combine_chunks().to_batches()
                 else:
@@ -425,10 +427,8 @@ class Scan:
         self, file: DataFile, batch_size: int | None, shown: Callable[[pa.Table], pa.Table]
     ) -> Generator[pa.Table]:
         with closing(self._files.batches(file, batch_size)) as tables:
-            for table in tables:
-                rows = shown(table)
-                if rows.num_rows:
-                    yield rows
+            # Those without rows too, so that whoever watches hears of a search that finds none.
+            yield from map(shown, tables)
 
     def _tables(self) -> Iterator[pa.Table]:
         """A table a file, in the order of the log."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from lakelog.cli.ui import table_pages
 from lakelog.cli.ui.frame import TABS
 from lakelog.cli.ui.table_pages import MOST_ROWS
 from lakelog.core import DeltaLog, alter, create_table, delete_rows, write_arrow
@@ -160,6 +161,39 @@ def test_no_more_rows_are_shown_than_a_page_bears(tmp_path: Path) -> None:
     with open_ui(str(tmp_path / "t")) as ui:
         seen = ui.see(f"{ui.table('t')}rows?limit=999999")
     assert len(seen.tables["rows"]) == MOST_ROWS + 1
+
+
+def test_a_filter_that_finds_nothing_ends_in_time_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_arrow(str(tmp_path / "t"), {"a": list(range(1000)), "s": ["x"] * 1000})
+    asked = "rows?where=s+LIKE+'%25z%25'"
+    with open_ui(str(tmp_path / "t")) as ui:
+        assert "seconds were searched" not in ui.get(ui.table("t") + asked)
+        monkeypatch.setattr(table_pages, "_SECONDS", -1.0)
+        page = ui.get(ui.table("t") + asked)
+        assert "seconds were searched" in page
+        assert "No rows." in page
+        found = ui.see(f"{ui.table('t')}rows?where=a+%3D+7").tables["rows"]
+        assert found[1:] == [["7", "x"]]
+
+
+FAR = ("9" * 5000, "--5", "-7", "1e400", "99999999999999999999", "\u00b2", "")
+
+
+@pytest.mark.parametrize("text", FAR, ids=range(len(FAR)))
+def test_numbers_that_no_engine_counted_keep_no_page_from_being_shown(
+    tmp_path: Path, text: str
+) -> None:
+    metrics = dict.fromkeys(("numOutputRows", "numFiles", "executionTimeMs"), text)
+    info = {"commitInfo": {"operation": "WRITE", "operationMetrics": metrics}}
+    log = RawLog(tmp_path / "t").create()
+    for number in range(3):
+        log.commit(info, add(f"f{number}", stats=f'{{"numRecords":{text or "1" + "0" * 19}}}'))
+    with open_ui(log.table) as ui:
+        path = ui.table("t")
+        for tab, table in (("", "versions"), ("history", "versions"), ("version", "commit")):
+            assert "WRITE" in [each for row in ui.see(path + tab).tables[table] for each in row]
 
 
 def test_files_are_those_of_the_command_page_by_page(tmp_path: Path) -> None:
