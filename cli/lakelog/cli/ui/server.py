@@ -14,7 +14,6 @@ import secrets
 import socketserver
 import threading
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -135,7 +134,11 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _SECONDS
 
     def do_GET(self) -> None:
-        url = urlsplit(self.path)
+        try:
+            url = urlsplit(self.path)
+        except ValueError:
+            self.send_error(HTTPStatus.BAD_REQUEST)
+            return
         fields = {
             name: values[-1] for name, values in parse_qs(url.query, keep_blank_values=True).items()
         }
@@ -163,6 +166,18 @@ class _Handler(BaseHTTPRequestHandler):
         refused = Answer(words, HTTPStatus.METHOD_NOT_ALLOWED, _TEXT)
         self._send(refused, {"Allow": ", ".join(_METHODS)})
         return False
+
+    def send_error(
+        self,
+        code: int,
+        message: str | None = None,  # noqa: ARG002
+        explain: str | None = None,  # noqa: ARG002
+    ) -> None:
+        """Answer what is no request; nothing of it is repeated, for it may hold the token."""
+        status = HTTPStatus(code)
+        # With its headers, also where the version of HTTP is what is wrong.
+        self.request_version: str = self.protocol_version
+        self._send(Answer(f"{status.phrase}.\n", status, _TEXT))
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Nothing: an address may hold the token, and the terminal is the user's."""
@@ -196,11 +211,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(Answer("", HTTPStatus.SEE_OTHER, _TEXT), headers)
 
     def _is_let_in(self) -> bool:
-        try:
-            given = SimpleCookie(self.headers.get("Cookie", "")).get(self._ui.cookie)
-        except CookieError:
-            return False
-        return given is not None and self._ui.is_token(given.value)
+        # Not by SimpleCookie, which reads none after one that another server set against its rules.
+        given = (each.strip().partition("=") for each in self.headers.get("Cookie", "").split(";"))
+        return any(name == self._ui.cookie and self._ui.is_token(value) for name, _, value in given)
 
     def _answered(self, path: str, fields: Mapping[str, str]) -> Answer:
         try:

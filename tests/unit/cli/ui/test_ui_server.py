@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lakelog.core import create_table
 from support.open_ui import open_ui
@@ -123,6 +125,60 @@ def test_a_page_that_did_not_change_is_not_sent_again(ui: OpenUi) -> None:
     assert (again.status, again.text) == (304, "")
     head = ui.ask("/assets/ui.js", "HEAD")
     assert (head.text, head.headers["Content-Length"]) == ("", first.headers["Content-Length"])
+
+
+@pytest.mark.parametrize(
+    "before", ['x={"a":1}', "x[]=1", "a b=c", "=;;", "x=\u00fc", 'x="', "{name}=wrong"]
+)
+def test_no_cookie_of_another_server_of_this_host_keeps_a_browser_out(
+    ui: OpenUi, before: str
+) -> None:
+    other = before.replace("{name}", ui.server.cookie).encode().decode("latin-1")
+    for sent in (f"{other}; {ui.cookie}", f"{ui.cookie}; {other}"):
+        assert ui.ask("/", Cookie=sent).status == 200
+
+
+def raw(ui: OpenUi, sent: bytes) -> bytes:
+    """What comes back for these bytes, the end of which closes that half of the connection."""
+    where = ("127.0.0.1", ui.server.server_port)
+    with socket.create_connection(where, 30) as connection, contextlib.suppress(ConnectionError):
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    return b""
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        (b"GET http://[::1 HTTP/1.1", 400),
+        (b"GET //[ HTTP/1.1", 404),
+        (b"GET /?token={token} x HTTP/1.1", 400),
+        (b"GET /?token={token} HTTP/9.9", 505),
+        (b"GET /?token={token}" + b"a" * 70_000 + b" HTTP/1.1", 414),
+        (b"GET /?token={token} HTTP/1.1\r\nX: " + b"a" * 70_000, 431),
+        (b"GET /?token={token} HTTP/1.1" + b"\r\nX: a" * 200, 431),
+    ],
+    ids=range(7),
+)
+def test_what_is_no_request_is_answered_and_not_repeated(
+    ui: OpenUi, line: bytes, status: int
+) -> None:
+    token = ui.entry.partition("token=")[2].encode()
+    headers = b"\r\nHost: localhost\r\nCookie: " + ui.cookie.encode() + b"\r\n\r\n"
+    answer = raw(ui, line.replace(b"{token}", token) + headers)
+    assert int(answer.split(None, 2)[1]) == status
+    assert b"Content-Security-Policy: default-src 'none'" in answer
+    assert token not in answer
+
+
+@given(st.binary(max_size=200), st.sampled_from([b"", b"GET ", b"GET /", b"HEAD /table/"]))
+def test_no_bytes_get_what_a_page_holds(ui: OpenUi, sent: bytes, before: bytes) -> None:
+    for end in (b"", b" HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+        answer = raw(ui, before + sent + end)
+        assert b"orders" not in answer
+        assert b" 500 " not in answer.partition(b"\r\n")[0]
+        assert b"Traceback" not in answer
 
 
 def test_of_too_many_connections_at_once_the_last_are_hung_up(ui: OpenUi) -> None:
