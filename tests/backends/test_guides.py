@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.servers.azurite import AzureEndpoint
+    from support.servers.dynamodb import DynamoDBEndpoint
     from support.servers.fake_gcs import GCSEndpoint
     from support.servers.hdfs import HdfsCluster
     from support.servers.minio import S3Endpoint
@@ -44,6 +45,25 @@ def test_s3(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     _check(page, on_minio(minio, s3_bucket), tmp_path, request)
+
+
+@pytest.mark.parametrize("page", _of("dynamodb"), ids=repr)
+def test_s3_with_dynamodb(
+    page: Page,
+    minio: S3Endpoint,
+    dynamodb: DynamoDBEndpoint,
+    s3_bucket: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stand_ins = on_minio(minio, s3_bucket) | {
+        "http://dynamodb:8000": dynamodb.url,
+        '"locker"': f'"{dynamodb.access_key}"',
+        '"its-own-secret"': f'"{dynamodb.secret_key}"',
+    }
+    _check(page, stand_ins, tmp_path, request)
 
 
 @pytest.mark.parametrize("page", _of("fake_gcs"), ids=repr)

@@ -59,6 +59,7 @@ STORAGES: Final = {
     "docs/backends/gcs.md": "fake_gcs",
     "docs/backends/azure.md": "azurite",
     "docs/backends/hdfs.md": "hdfs",
+    "docs/backends/s3-dynamodb.md": "dynamodb",
     "docs/backends/spark.md": "minio",
     "docs/conformance.md": "minio",
     "docs/deploying.md": "minio",
