@@ -10,7 +10,8 @@ import importlib
 import os
 from contextlib import closing, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 import pyarrow as pa
 
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from lakelog.core.expressions.filter import Filter
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.progress import GivenProgress
+
+_LOCATED: Final = 1_000
+"""Files that are located at once where the first few most likely have all rows."""
 
 
 class Scan:
@@ -396,18 +400,22 @@ class Scan:
         left = self._limit
         if left == 0:
             return
-        if files is None:
-            files = self._snapshot.file_table_for(self._expression)
-        found = self._files.find(files)
-        workers = self._workers(len(found))
+        chosen = self._snapshot.file_table_for(self._expression) if files is None else files
         if left is not None and left <= BATCH_ROWS:
-            # Most likely the first file has them.
+            # Most likely the first file has them, so that the others need not be located.
             workers = 1
+            starts = range(0, chosen.num_rows, _LOCATED)
+            found: Iterable[DataFile] = chain.from_iterable(
+                self._files.find(chosen.slice(start, _LOCATED)) for start in starts
+            )
             if self._expression is None:
                 batch_size = min(left, batch_size or left)
+        else:
+            found = self._files.find(chosen)
+            workers = self._workers(chosen.num_rows)
         streams = (partial(self._of_file, each, batch_size, shown) for each in found)
         with closing(read_ahead(streams, workers=workers, ordered=ordered)) as tables:
-            for table in self._watched(tables, files):
+            for table in self._watched(tables, chosen):
                 if left is None:
                     yield table
                     continue

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, Scan, delete_rows, scan, write_arrow
 from lakelog.core.alter import change_column, rename_column
+from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError, InvalidPredicateError
 from support.drawn_tables import DrawnTable, drawn_tables
 from support.examples import examples
@@ -373,3 +374,29 @@ def _read(uri: str, how: str) -> subprocess.CompletedProcess[str]:
         text=True,
         env={"MALLOC_ARENA_MAX": "2"},
     )
+
+
+def test_a_few_rows_are_had_without_locating_the_files_behind_them(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for start in range(0, 14, 2):
+        write_arrow(uri, pa.table({"x": [start, start + 1]}), mode="append")
+    snapshot = DeltaLog.for_table(uri).snapshot
+    expected = Scan(snapshot).to_arrow()
+    monkeypatch.setattr("lakelog.core.data.table_scan._LOCATED", 2)
+    located: list[int] = []
+    find = TableFileReader.find
+
+    def counted(self: TableFileReader, files: pa.Table) -> Any:
+        located.append(files.num_rows)
+        return find(self, files)
+
+    monkeypatch.setattr(TableFileReader, "find", counted)
+    assert Scan(snapshot, limit=3).to_arrow() == expected.slice(0, 3)
+    assert located == [2]
+    located.clear()
+    assert Scan(snapshot, limit=5).to_arrow() == expected.slice(0, 5)
+    assert located == [2, 2]
+    located.clear()
+    assert Scan(snapshot, limit=100).to_arrow() == expected
+    assert located == [2, 2, 2, 1]
