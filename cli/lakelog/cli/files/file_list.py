@@ -145,11 +145,21 @@ def _at(stats: Any, kind: str, path: tuple[str, ...]) -> Any:
     return stats
 
 
-def sums_by_partition(snapshot: Snapshot, files: pa.Table) -> list[dict[str, Any]]:
-    """Files, bytes, rows and small files of each partition, the largest first."""
+def sums_by_partition(
+    snapshot: Snapshot, files: pa.Table, kept: pa.ChunkedArray[Any] | None = None
+) -> list[dict[str, Any]]:
+    """Files, bytes, rows and small files of each partition, the largest first.
+
+    Args:
+        snapshot: the table's version.
+        files: rows of `FILE_SCHEMA`.
+        kept: which of them are counted; all by default.
+    """
     names = _partition_names(snapshot)
     texts = StructType(tuple(StructField(inner, PrimitiveType("string")) for _, inner in names))
     counts = row_counts(files)
+    if kept is not None:
+        files, counts = files.filter(kept), counts.filter(kept)
     keys = [f"p{index}" for index in range(len(names))]
     parts = typed_partition_table(files, texts, session_tz="UTC").columns
     summed = ("bytes", "rows", "small", "unknown")

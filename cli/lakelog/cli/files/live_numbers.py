@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import weakref
+from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.core.engine.log import read_stats
 from lakelog.core.engine.values import pc
@@ -11,12 +12,36 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_counted: Final[dict[int, tuple[weakref.ref[Any], Any]]] = {}
+"""By the `id` of a table of files, while that table lives: its row counts."""
+
+
 def row_counts(files: pa.Table) -> Any:
     """The live rows of each file, null where its statistics do not say.
 
     Args:
         files: rows of `FILE_SCHEMA`.
     """
+    # To parse the statistics of a million files takes a second, and what is shown of a version
+    # asks for its counts in many places.
+    key = id(files)
+    held = _counted.get(key)
+    if held is not None and held[0]() is files:
+        return held[1]
+    counts = _row_counts(files)
+    gone = weakref.ref(files, lambda ref: _forget(key, ref))
+    _counted[key] = gone, counts
+    return counts
+
+
+def _forget(key: int, ref: weakref.ref[Any]) -> None:
+    # Another table may have the same address by now.
+    held = _counted.get(key)
+    if held is not None and held[0] is ref:
+        del _counted[key]
+
+
+def _row_counts(files: pa.Table) -> Any:
     counts = read_stats(files["stats"], {}).num_records
     # Statistics also count the rows that a deletion vector takes out of a file.
     deleted = pc.struct_field(files["deletion_vector"], "cardinality")

@@ -43,7 +43,7 @@ def column_ranges(snapshot: Snapshot, files: pa.Table) -> dict[str, Any]:
         for path, field in shown
         if path[0] not in partitions and not isinstance(field.data_type, (ArrayType, MapType))
     }
-    sample = _spread(files)
+    sample = _spread(files.select(["stats"]))
     kinds: dict[tuple[str, ...], DataType] = {
         stored[path]: field.data_type for path, field in shown if path in stored
     }

@@ -174,8 +174,10 @@ def _estimated(log: DeltaLog, snapshot: Snapshot, files: Any) -> dict[str, Any]:
     from lakelog.core.engine.maintenance import OptimizeSettings
 
     sizes = OptimizeSettings.chosen(log.conf, snapshot.metadata.configuration)
-    small = files.filter(pc.less(files["size"], sizes.min_size))
-    parts = [each for each in file_list.sums_by_partition(snapshot, small) if each["files"] > 1]
+    small = pc.less(files["size"], sizes.min_size)
+    parts = [
+        each for each in file_list.sums_by_partition(snapshot, files, small) if each["files"] > 1
+    ]
     return {
         "files": sum(each["files"] for each in parts),
         "bytes": sum(each["bytes"] for each in parts),

@@ -13,12 +13,14 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pytest
 
+from lakelog.cli.files import live_numbers
 from lakelog.cli.report.facts import KINDS, facts, kind_of
 from lakelog.cli.report.page import page
 from lakelog.cli.report.words import FEATURES, PROPERTIES
 from lakelog.core import DeltaLog, create_table, delete_rows, optimize, write_arrow
 from lakelog.core.engine.commit import FEATURES as KNOWN_FEATURES
 from lakelog.core.engine.commit import KNOWN
+from lakelog.core.engine.log import read_stats
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from support.html_page import HOSTILE, Seen
 from support.raw_log import PROTOCOL, RawLog, metadata
@@ -278,3 +280,36 @@ def test_a_long_history_makes_a_small_page(tmp_path: Path) -> None:
     assert gathered["history"]["versions"] == 1501
     assert sum(sum(e[k] for k in KINDS) for e in gathered["history"]["by_time"]) == 1501
     assert len(page(gathered, "now")) < 1_500_000
+
+
+def test_the_statistics_of_a_version_are_parsed_once_for_its_row_counts(
+    table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As of a table with very many files, of which no plan is made.
+    monkeypatch.setattr("lakelog.cli.report.facts._LISTED", 1)
+    log = DeltaLog.for_table(table)
+    live = log.snapshot.num_files
+    parsed: list[int] = []
+
+    def counted(texts: Any, wanted: Any) -> Any:
+        if len(texts) == live:
+            parsed.append(live)
+        return read_stats(texts, wanted)
+
+    monkeypatch.setattr(live_numbers, "read_stats", counted)
+    gathered = facts(log, (), lambda _: None)
+    assert gathered["optimize"]["estimated"]
+    assert gathered["files"]["rows"] == gathered["what"]["rows"] == 58
+    assert sum(each["rows"] for each in gathered["files"]["partitions"]) == 58
+    assert parsed == [live]
+
+
+def test_row_counts_are_kept_no_longer_than_their_files(table: str) -> None:
+    files = DeltaLog.for_table(table).snapshot.file_table
+    kept = files.slice(0)
+    before = len(live_numbers._counted)
+    counts = live_numbers.row_counts(kept)
+    assert live_numbers.row_counts(kept) is counts
+    assert len(live_numbers._counted) == before + 1
+    del kept
+    assert len(live_numbers._counted) == before
