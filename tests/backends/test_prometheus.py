@@ -31,7 +31,7 @@ LOAD = """
     from contextlib import suppress
     from lakelog.core import DeltaLog, Operation, delete_rows, merge, read_arrow, write_arrow
     from lakelog.core.actions import SetTransaction
-    from lakelog.core.engine.telemetry import BATCH, observed
+    from lakelog.core.engine.telemetry import BATCH, observing
     from lakelog.core.errors import DeltaError
 
     uri, conf = sys.argv[1], {"spark.lakelog.telemetry": "otel"}
@@ -51,8 +51,8 @@ LOAD = """
         delete_rows(log, "id < 3")
         read_arrow(log)
         log.checkpoint()
-        with observed(conf, BATCH, log.table, batch=1, query_id="q"):
-            write_arrow(log, {"id": [1]}, mode="append")
+        append = lambda _: write_arrow(log, {"id": [1]}, mode="append")
+        observing(conf, BATCH, log.table, append, batch=1, query_id="q")
 
     load()
     for line in sys.stdin:

@@ -187,7 +187,7 @@ MUTANTS: dict[str, tuple[Any, str, Any]] = {
     "whatever comes behind the landing leaves commit": (
         Committer,
         "_guarded",
-        lambda _, run: run(),
+        lambda _, __, run: run(),
     ),
 }
 

@@ -24,7 +24,7 @@ from lakelog.core.progress import progress_callback
 from lakelog.core.state.replay import State, advance, load_state, read_commits
 from lakelog.core.state.snapshot import Snapshot
 from lakelog.core.telemetry.catalogue import CHECKPOINT
-from lakelog.core.telemetry.switch import observed
+from lakelog.core.telemetry.switch import observing
 from lakelog.logstores import Scope
 from lakelog.logstores.limits import log_limit
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from lakelog.core.progress import GivenProgress
     from lakelog.core.state.checksums import VersionChecksum
     from lakelog.core.state.replayer import Replayer
+    from lakelog.core.telemetry.switch import Seen
     from lakelog.logstores.contract import LogStore
 
 _logger = logging.getLogger("lakelog")
@@ -365,12 +366,17 @@ class TableLog:
         Raises:
             OSError: it could not be written. The table is unchanged.
         """
+        observing(
+            self._conf,
+            CHECKPOINT,
+            self._table,
+            lambda seen: self._checkpoint(seen, version, progress),
+        )
+
+    def _checkpoint(self, seen: Seen, version: int | None, progress: GivenProgress) -> None:
         from lakelog.core.checkpoints.write_checkpoint import write_checkpoint
 
-        with (
-            observed(self._conf, CHECKPOINT, self._table) as seen,
-            progress_callback(progress) as report,
-        ):
+        with progress_callback(progress) as report:
             newest = self.update()
             snapshot = newest if version in (None, newest.version) else self.snapshot_at(version)
             seen.note(version=snapshot.version)

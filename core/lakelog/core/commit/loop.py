@@ -285,7 +285,7 @@ class CommitLoop:
             The version that holds the commit, or None and the version to try next.
         """
         self._attempt = attempt
-        attempt.seen = observed(self._conf, ATTEMPT, self._pending.table, is_current=False)
+        attempt.seen = observed(self._conf, ATTEMPT, self._pending.table)
         began = self._clock.monotonic()
         try:
             self._fence(attempt)

@@ -453,7 +453,7 @@ class Scan:
         """The tables that are read of some files; whoever asked hears how many rows came."""
         snapshot, rows = self._snapshot, 0
         # Not the current span: who takes the rows is in no span of ours.
-        with observed(snapshot.conf, SCAN, snapshot.table, is_current=False) as seen:
+        with observed(snapshot.conf, SCAN, snapshot.table) as seen:
             seen.note(version=snapshot.version, files=files.num_rows)
             try:
                 for table in self._reported(tables, files):

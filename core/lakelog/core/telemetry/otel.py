@@ -11,23 +11,27 @@ import math
 import os
 import time
 from contextlib import suppress
-from functools import cache, partial
+from contextvars import copy_context
+from functools import partial
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from opentelemetry import context, metrics, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from lakelog.core.forks import lock_of
+from lakelog.core.forks import lock_of, reentrant_lock_of
 from lakelog.core.telemetry.catalogue import ATTRIBUTES, BUCKETS, METRICS, WAIT, WAIT_DURATION
+from lakelog.core.telemetry.losses import tell_lost
 from lakelog.core.version import __version__
 from lakelog.logstores.locations import without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from lakelog.core.telemetry.catalogue import Metric, SpanKind
+
+_T = TypeVar("_T")
 
 _log = logging.getLogger("lakelog")
 _W3C: Final = TraceContextTextMapPropagator()
@@ -48,13 +52,14 @@ class Otel:
 
     def __init__(self, tracers: trace.TracerProvider, meters: metrics.MeterProvider) -> None:
         """Make all instruments."""
-        self.providers: tuple[object, object] = (tracers, meters)
+        self._providers: tuple[object, object] = (tracers, meters)
         self._tracer = tracers.get_tracer(_METER, __version__)
         meter = meters.get_meter(_METER, __version__)
         self._histograms: dict[str, metrics.Histogram] = {}
         self._totals: dict[str, dict[_Said, float]] = {}
         self._said: dict[tuple[Any, ...], _Said] = {}
-        self._lock = lock_of(self)
+        # Garbage collection may end an abandoned scan while its thread is at a count.
+        self._lock = reentrant_lock_of(self)
         for each in METRICS:
             named = (each.name, each.unit, each.doc)
             if each.is_duration:
@@ -70,7 +75,6 @@ class Otel:
         self,
         what: SpanKind,
         attributes: dict[str, Any],
-        is_current: bool,
         parent: str | None,
         link: str | None,
     ) -> SeenSpan:
@@ -83,7 +87,7 @@ class Otel:
             links = [trace.Link(trace.get_current_span(_led(link)).get_span_context())]
             around = context.Context()
         span = self._tracer.start_span(what.name, around, links=links, start_time=began)
-        return SeenSpan(self, what, attributes, span, around, is_current)
+        return SeenSpan(self, what, attributes, span, around)
 
     def waited(self, table: str, what: str, seconds: float) -> None:
         """See `observed_wait`."""
@@ -97,7 +101,7 @@ class Otel:
                     WAIT.name, attributes=_named(WAIT, said), start_time=began
                 ).end(now)
         except Exception:
-            _tell_lost()
+            tell_lost()
 
     def record(self, metric: Metric, amount: float | None, known: Mapping[str, Any]) -> None:
         """Count, with those attributes that the metric has."""
@@ -136,7 +140,7 @@ class Otel:
 
     def flush(self) -> None:
         """See `switch.flush`."""
-        for each in self.providers:
+        for each in self._providers:
             force_flush = getattr(each, "force_flush", None)
             if force_flush is not None:
                 with suppress(Exception):
@@ -147,12 +151,12 @@ class SeenSpan:
     """A span under way."""
 
     __slots__ = (
+        "_around",
         "_attributes",
         "_began",
         "_is_over",
         "_otel",
         "_span",
-        "_token",
         "_what",
     )
 
@@ -163,14 +167,10 @@ class SeenSpan:
         attributes: dict[str, Any],
         span: trace.Span,
         around: Any,
-        is_current: bool,
     ) -> None:
         """It begins."""
         self._otel, self._what, self._attributes, self._span = otel, what, attributes, span
-        self._began = time.perf_counter()
-        self._token: Any = None
-        if is_current:
-            self._token = context.attach(trace.set_span_in_context(span, around))
+        self._around, self._began = around, time.perf_counter()
         self._is_over = False
 
     def __enter__(self) -> SeenSpan:
@@ -186,6 +186,16 @@ class SeenSpan:
         """End it."""
         self.end(error)
 
+    def run(self, work: Callable[[SeenSpan], _T]) -> _T:
+        """See `Seen`."""
+        # Nothing is detached: whatever is raised, and where, the caller's context is as it was.
+        inner = copy_context()
+        try:
+            inner.run(context.attach, trace.set_span_in_context(self._span, self._around))
+        except Exception:
+            tell_lost()
+        return inner.run(work, self)
+
     def note(self, **attributes: Any) -> None:
         """Say more of it."""
         self._attributes.update(attributes)
@@ -195,7 +205,7 @@ class SeenSpan:
         try:
             self._otel.record(metric, amount, {**self._attributes, **attributes})
         except Exception:
-            _tell_lost()
+            tell_lost()
 
     def end(self, error: BaseException | None = None) -> None:
         """End it."""
@@ -203,8 +213,6 @@ class SeenSpan:
             return
         self._is_over = True
         try:
-            if self._token is not None:
-                context.detach(self._token)
             known = self._attributes
             if error is not None and not isinstance(error, GeneratorExit):
                 known["error"] = type(error).__name__
@@ -215,7 +223,7 @@ class SeenSpan:
             if self._what.duration is not None:
                 self._otel.record(self._what.duration, time.perf_counter() - self._began, known)
         except Exception:
-            _tell_lost()
+            tell_lost()
 
 
 _seen: dict[str, dict[Any, Any]] = {}
@@ -227,6 +235,8 @@ class _Global:
     def __init__(self) -> None:
         self._providers: tuple[object, object] | None = None
         self._otel: Otel | None = None
+        self._is_tried = False
+        """Whether the providers were set up, or can't be: a port is taken, a variable is wrong."""
         self._lock = lock_of(self)
 
     def of(self, *, sets_up: bool) -> Otel | None:
@@ -236,14 +246,18 @@ class _Global:
             return None
         with self._lock:
             tracers, meters = trace.get_tracer_provider(), metrics.get_meter_provider()
-            if sets_up and _is_unset(tracers) and _is_unset(meters):
+            if sets_up and not self._is_tried and _is_unset(tracers) and _is_unset(meters):
+                self._is_tried = True
                 _set_up()
                 tracers, meters = trace.get_tracer_provider(), metrics.get_meter_provider()
             if _is_unset(tracers) and _is_unset(meters):
                 return None
             if self._providers != (tracers, meters):
-                self._otel = Otel(tracers, meters)
-                self._providers = (tracers, meters)
+                # Once, however it ends: the SDK keeps the instruments of each.
+                self._otel, self._providers = None, (tracers, meters)
+                # What is counted before there is a provider would be counted again by its own.
+                counted = metrics.NoOpMeterProvider() if _is_unset(meters) else meters
+                self._otel = Otel(tracers, counted)
             return self._otel
 
 
@@ -290,11 +304,6 @@ def _led(link: str) -> Any:
     return _W3C.extract({_HEADER: link}, context.Context())
 
 
-@cache
-def _tell_lost() -> None:
-    _log.warning("metrics and spans were lost, as OpenTelemetry fails", exc_info=True)
-
-
 def current(*, sets_up: bool) -> Otel | None:
     """What makes metrics and spans for the global providers; `None` where the user has set none.
 
@@ -317,18 +326,18 @@ def _set_up() -> None:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     tracers = TracerProvider()
-    for kind in _exporters("traces"):
-        tracers.add_span_processor(BatchSpanProcessor(kind()))
+    for each in _exporters("traces"):
+        tracers.add_span_processor(BatchSpanProcessor(each))
     readers = [
-        kind() if issubclass(kind, MetricReader) else PeriodicExportingMetricReader(kind())
-        for kind in _exporters("metrics")
+        each if isinstance(each, MetricReader) else PeriodicExportingMetricReader(each)
+        for each in _exporters("metrics")
     ]
     trace.set_tracer_provider(tracers)
     metrics.set_meter_provider(MeterProvider(readers))
 
 
 def _exporters(signal: str) -> list[Any]:
-    """The classes of exporters that a user named; OTLP's also by its endpoint alone."""
+    """The exporters that a user named, OTLP's also by its endpoint alone; but those that fail."""
     upper = signal.upper()
 
     def says(name: str) -> str:
@@ -353,5 +362,14 @@ def _exporters(signal: str) -> list[Any]:
                 upper,
             )
             continue
-        found.append(next(iter(entries)).load())
+        try:
+            found.append(next(iter(entries)).load()())
+        except Exception as exc:
+            _log.error(
+                "nothing is exported to %r of %s, which can't be set up: %s: %s",
+                name,
+                signal,
+                type(exc).__name__,
+                without_secrets(str(exc)),
+            )
     return found

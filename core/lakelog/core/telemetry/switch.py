@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.paths import normalize_table_uri
 from lakelog.core.telemetry.catalogue import COMMAND, COMMANDS
+from lakelog.core.telemetry.losses import tell_lost
 from lakelog.logstores import keys as store_keys
+from lakelog.logstores.limits import call_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,6 +47,10 @@ class Seen(Protocol):
     ) -> None:
         """End it."""
 
+    def run(self, work: Callable[[Seen], _T]) -> _T:
+        """What `work` returns, which gets this, with this as the parent of what begins within."""
+        ...
+
     def note(self, **attributes: Any) -> None:
         """Say more of it, by words of `catalogue.ATTRIBUTES`; `None` says nothing."""
 
@@ -71,6 +77,9 @@ class _Unseen:
     ) -> None:
         pass
 
+    def run(self, work: Callable[[Seen], _T]) -> _T:
+        return work(self)
+
     def note(self, **attributes: Any) -> None:
         pass
 
@@ -89,19 +98,18 @@ def observed(
     what: SpanKind,
     table: str,
     *,
-    is_current: bool = True,
     parent: str | None = None,
     link: str | None = None,
     **attributes: Any,
 ) -> Seen:
     """Begin a span; its end is counted by the metric of its kind.
 
+    It may end in another context than it begins in, as what a generator does.
+
     Args:
         conf: the user's.
         what: of `catalogue`.
         table: its URI.
-        is_current: whether it is the parent of what begins within; not where it may end in another
-            context than it begins in, as what a generator does.
         parent: the `traceparent` of another process, where this one has no span.
         link: the `traceparent` of a span that led to this one, and is not its parent.
         attributes: by words of `catalogue.ATTRIBUTES`.
@@ -113,7 +121,41 @@ def observed(
     if otel is None:
         return UNSEEN
     attributes["table"] = table
-    return otel.begin(what, attributes, is_current, parent, link)
+    try:
+        return otel.begin(what, attributes, parent, link)
+    except Exception:  # of a sampler, or of the user's processor of spans
+        tell_lost()
+        return UNSEEN
+
+
+def observing(
+    conf: Mapping[str, str],
+    what: SpanKind,
+    table: str,
+    work: Callable[[Seen], _T],
+    *,
+    parent: str | None = None,
+    link: str | None = None,
+    **attributes: Any,
+) -> _T:
+    """What `work` returns, in a span that is the parent of what begins within.
+
+    Whatever ends it, and at whichever line, the caller's span is the current one afterwards.
+
+    Args:
+        conf: as of `observed`, and so the others.
+        what: the kind.
+        table: its URI.
+        work: gets the span; any context variable that it sets is reset afterwards.
+        parent: of another process.
+        link: what led to it.
+        attributes: by their words.
+
+    Raises:
+        DeltaAnalysisError: see `observed`.
+    """
+    with observed(conf, what, table, parent=parent, link=link, **attributes) as seen:
+        return seen.run(work)
 
 
 def observed_wait(conf: Mapping[str, str], table: str, what: str, seconds: float) -> None:
@@ -133,7 +175,11 @@ def observed_wait(conf: Mapping[str, str], table: str, what: str, seconds: float
 def traceparent(conf: Mapping[str, str]) -> str | None:
     """The caller's span, as W3C's Trace Context writes it for other processes."""
     otel = _otel(conf)
-    return None if otel is None else otel.traceparent()
+    try:
+        return None if otel is None else otel.traceparent()
+    except Exception:
+        tell_lost()
+        return None
 
 
 def flush(conf: Mapping[str, str]) -> None:
@@ -159,18 +205,25 @@ def command(name: str, at: int = 0) -> Callable[[Callable[_P, _T]], Callable[_P,
     def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
         @wraps(function)
         def called(*args: _P.args, **given: _P.kwargs) -> _T:
-            on: Any = args[at] if len(args) > at else given.get("uri") or given.get("target")
+            on: Any = args[at] if len(args) > at else given.get("uri", given.get("target"))
             on = getattr(on, "log", on)
-            conf: Any = getattr(on, "conf", None) or given.get("conf") or {}
+            conf: Any = getattr(on, "conf", given.get("conf"))
+            if conf is None:
+                conf = {}
             # Wrong arguments are for the function to refuse.
             if not hasattr(conf, "get") or _otel(conf) is None or _command.get() == name:
                 return function(*args, **given)
-            token = _command.set(name)
-            try:
-                with observed(conf, COMMAND, _table(on, conf), command=name):
-                    return function(*args, **given)
-            finally:
-                _command.reset(token)
+            return call_with(
+                _command,
+                name,
+                lambda: observing(
+                    conf,
+                    COMMAND,
+                    _table(on, conf),
+                    lambda _: function(*args, **given),
+                    command=name,
+                ),
+            )
 
         return called
 
@@ -197,14 +250,14 @@ def _otel(conf: Mapping[str, str]) -> Otel | None:
             key=_KEY,
             value=mode,
         )
-    if mode == "otel" and not _is_installed():
-        return None
-    from lakelog.core.telemetry.otel import current
-
     try:
+        if mode == "otel" and not _is_installed():
+            return None
+        from lakelog.core.telemetry.otel import current
+
         return current(sets_up=mode == "otel")
-    except Exception:
-        _tell_failure()
+    except Exception:  # OpenTelemetry is broken, of another version, or half there
+        tell_lost()
         return None
 
 
@@ -220,8 +273,3 @@ def _is_installed() -> bool:
 
     _log.error("%s", MissingExtraError("otel", f"{_KEY}=otel"))
     return False
-
-
-@cache
-def _tell_failure() -> None:
-    _log.warning("no metrics and spans are made, as OpenTelemetry fails", exc_info=True)

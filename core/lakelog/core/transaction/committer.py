@@ -63,7 +63,7 @@ from lakelog.core.hooks.post_commit import (
 from lakelog.core.progress import progress_callback
 from lakelog.core.schema.rules import partition_schema
 from lakelog.core.telemetry.catalogue import COMMIT
-from lakelog.core.telemetry.switch import UNSEEN, observed, observed_wait
+from lakelog.core.telemetry.switch import observed_wait, observing
 from lakelog.core.transaction.group import (
     Fate,
     Member,
@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from lakelog.core.progress import GivenProgress, ProgressCallback
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.table_log import TableLog
+    from lakelog.core.telemetry.switch import Seen
 
 _Version = TypeVar("_Version", int, int | None)
 
@@ -301,22 +302,16 @@ class Committer:
     def _guarded(self, operation: Operation, run: Callable[[], _Version]) -> _Version:
         """Run a commit; after it has landed, raise nothing that could mean it has not."""
         self._check_open()
-        name, txn_id = operation.name, self.txn_id
-        with observed(self._conf, COMMIT, self._table, operation=name, txn_id=txn_id) as seen:
-            if seen is UNSEEN:
-                return self._settled(run)
-            try:
-                version = self._settled(run)
-            except Exception as exc:
-                seen.note(outcome=_outcome(exc))
-                raise
-            seen.note(version=version, outcome=_outcome(None, version))
-            return version
-
-    def _settled(self, run: Callable[[], _Version]) -> _Version:
         before = self._changes.pending()
         try:
-            version = run()
+            version = observing(
+                self._conf,
+                COMMIT,
+                self._table,
+                lambda seen: self._observed(seen, run),
+                operation=operation.name,
+                txn_id=self.txn_id,
+            )
             if current_batch.get() is not None:
                 note_commit(self._reads)
             return version
@@ -330,6 +325,16 @@ class Committer:
                 self._changes.restore(before)
                 raise
             raise commit_interrupted(self._table, self._landing.version, exc) from exc
+
+    def _observed(self, seen: Seen, run: Callable[[], _Version]) -> _Version:
+        try:
+            version = run()
+        except Exception as exc:
+            landed = self._landing.version
+            seen.note(version=landed, outcome=_outcome(exc, landed))
+            raise
+        seen.note(version=version, outcome=_outcome(None, version))
+        return version
 
     def _check_open(self) -> None:
         if self._committed or self._landing.version is not None:
@@ -447,13 +452,13 @@ class Committer:
         return version
 
 
-def _outcome(error: Exception | None, version: int | None = None) -> str:
+def _outcome(error: Exception | None, version: int | None) -> str:
     """How a commit ended, for its span."""
+    if version is not None:
+        return CommitOutcome.COMMITTED
     match error:
         case None:
-            return "nothing to do" if version is None else CommitOutcome.COMMITTED
-        case PostCommitError():
-            return CommitOutcome.COMMITTED
+            return "nothing to do"
         case CommitOutcomeUnknownError():
             return CommitOutcome.UNKNOWN
         case MaxCommitAttemptsExceededError():

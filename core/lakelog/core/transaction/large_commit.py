@@ -184,7 +184,7 @@ class LargeCommit:
                 log.store.create_folder(log_path(log.table))
             with (
                 hold_lock(self.lock, log.table, timeout=limits.seconds),
-                observed(log.conf, ATTEMPT, log.table, is_current=False) as attempt.seen,
+                observed(log.conf, ATTEMPT, log.table) as attempt.seen,
             ):
                 fence()
                 return _write(writer, attempt, records, pending, self.landing)

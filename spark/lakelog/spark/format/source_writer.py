@@ -12,7 +12,7 @@ from lakelog.core.engine.commit import end_command
 from lakelog.core.engine.rows import generation_of, is_filled, missing_identities, table_constraints
 from lakelog.core.engine.schemas import check_holds_rows
 from lakelog.core.engine.tables import travelling_conf
-from lakelog.core.engine.telemetry import COMMAND, flush, observed
+from lakelog.core.engine.telemetry import COMMAND, flush, observing
 from lakelog.core.engine.write import TableWrite, cast_batch, partition_errors, write_batches
 from lakelog.core.errors import DeltaAnalysisError, MetadataChangedException
 from lakelog.core.schema import StructType
@@ -131,10 +131,14 @@ class SourceWriter(DataSourceArrowWriter):
         with marked():
             results = [r for m in messages if isinstance(m, _Written) for r in m.results]
             try:
-                with observed(
-                    self._conf, COMMAND, self._table, parent=self._parent, command="write"
-                ):
-                    self._commit(results)
+                observing(
+                    self._conf,
+                    COMMAND,
+                    self._table,
+                    lambda _: self._commit(results),
+                    parent=self._parent,
+                    command="write",
+                )
             finally:
                 # Spark ends this process as it likes.
                 flush(self._conf)

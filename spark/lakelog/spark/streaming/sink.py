@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core import DeltaConf
-from lakelog.core.engine.telemetry import BATCH, observed, traceparent
+from lakelog.core.engine.telemetry import BATCH, observing, traceparent
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.replay.logs import opened_log
 from lakelog.spark.streaming.query_checkpoint import query_id, streamed_tables
@@ -96,15 +96,15 @@ class BatchSink:
             self._streamed,
         )
         options = replace(self._options, batch=(self._query_id, batch_id))
-        with observed(
+        adds = observing(
             log.conf,
             BATCH,
             log.table,
+            lambda _: save_batch(frame, log, options, batch),
             link=self._started_by,
             query_id=self._query_id,
             batch=batch_id,
-        ):
-            adds = save_batch(frame, log, options, batch)
+        )
         if adds is None:
             _logger.info(
                 "%s has batch %d of the query %s already: skipped",

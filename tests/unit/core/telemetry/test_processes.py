@@ -109,6 +109,28 @@ def test_an_exporter_that_is_not_installed_is_named_and_commits_go_on(tmp_path: 
     assert '"name": "lakelog.commit"' in done.stdout
 
 
+def test_an_exporter_that_fails_to_begin_is_tried_once_and_the_others_go_on(
+    tmp_path: Path,
+) -> None:
+    code = WRITES + "    import threading\n    assert threading.active_count() <= 3\n"
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = run(
+            code,
+            tmp_path / "t",
+            json.dumps(OTEL),
+            5,
+            OTEL_TRACES_EXPORTER="console",
+            OTEL_METRICS_EXPORTER="prometheus",
+            OTEL_EXPORTER_PROMETHEUS_HOST="127.0.0.1",
+            OTEL_EXPORTER_PROMETHEUS_PORT=str(taken.getsockname()[1]),
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("nothing is exported to 'prometheus' of metrics") == 1, done.stderr
+    assert done.stdout.count('"name": "lakelog.commit.attempt"') == 5
+
+
 def test_an_endpoint_that_is_down_costs_no_commit_and_floods_no_log(tmp_path: Path) -> None:
     with closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))  # nobody listens, and nobody else gets the port

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from opentelemetry import trace
+from opentelemetry.sdk.trace import SpanProcessor
 
 from lakelog.core import (
     DeltaLog,
@@ -20,7 +21,8 @@ from lakelog.core import (
 )
 from lakelog.core.alter import set_properties
 from lakelog.core.errors import ConcurrentAppendException, DeltaAnalysisError
-from lakelog.core.telemetry import catalogue, otel
+from lakelog.core.telemetry import catalogue, otel, switch
+from lakelog.core.telemetry.losses import tell_lost
 from lakelog.core.telemetry.switch import UNSEEN, observed
 from support.tables import add_file, new_table, schema_json
 from support.telemetry import Heard, forget_providers, heard
@@ -236,11 +238,55 @@ def test_an_exporter_that_fails_costs_no_commit(
         raise RuntimeError("broken")
 
     monkeypatch.setattr(otel.Otel, "record", fail)
-    otel._tell_lost.cache_clear()
+    tell_lost.cache_clear()
     for number in range(3):
         write_arrow(table, {"id": [number]}, mode="append")
     assert DeltaLog.for_table(table).update().version == 3
     assert caplog.text.count("metrics and spans were lost") == 1
+
+
+def test_a_processor_of_spans_that_fails_costs_no_commit(
+    hears: Heard, table: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(SpanProcessor):
+        def on_start(self, span: Any, parent_context: Any = None) -> None:
+            raise RuntimeError("broken")
+
+    provider: Any = trace.get_tracer_provider()
+    provider.add_span_processor(Broken())
+    tell_lost.cache_clear()
+    for number in range(3):
+        assert write_arrow(table, {"id": [number]}, mode="append") == number + 1
+    assert caplog.text.count("metrics and spans were lost") == 1
+
+
+def test_an_opentelemetry_that_is_broken_costs_no_commit(
+    hears: Heard, table: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = []
+
+    def fail(*_: Any) -> None:
+        made.append(1)
+        raise ImportError("broken")
+
+    monkeypatch.setattr(otel.Otel, "__init__", fail)
+    tell_lost.cache_clear()
+    for number in range(3):
+        write_arrow(table, {"id": [number]}, mode="append")
+    assert DeltaLog.for_table(table).update().version == 3
+    assert len(made) == 1
+    assert caplog.text.count("metrics and spans were lost") == 1
+
+
+def test_an_abandoned_scan_may_end_while_its_thread_is_at_a_count(hears: Heard, table: str) -> None:
+    write_arrow(table, {"id": [4]}, mode="append")
+    made = switch._otel({})
+    assert made is not None
+    batches = scan(table).to_batches()
+    next(batches)
+    with made._lock:
+        batches.close()  # type: ignore[attr-defined]
+    assert hears.counts("lakelog.scan.files") == {(): 2}
 
 
 def test_off_is_off_whatever_is_set_up(hears: Heard, table: str) -> None:

@@ -1,0 +1,78 @@
+"""An exception at any line of telemetry, ours or OpenTelemetry's, costs no commit.
+
+As in `test_exceptions_anywhere`, with metrics and spans on. What OpenTelemetry raises, and the
+user's exporters, samplers and processors in it, is not heard of outside. Whatever comes from a
+signal handler leaves no span behind as the thread's current one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import opentelemetry.trace
+import pyarrow as pa
+import pytest
+from opentelemetry import trace
+
+from lakelog.core import telemetry, write_arrow
+from lakelog.core.commit import report
+from lakelog.core.transaction import committer
+from support.interrupted_runs import ERRORS, Command, Stage, complaint, lines_of, on_stage
+from support.line_injector import Line, LineInjector
+from support.telemetry import heard
+
+ROWS = pa.table({"id": [1, 2, 3]})
+OTEL = str(Path(opentelemetry.trace.__file__).parent.parent)
+OURS = (str(Path(telemetry.__file__).parent), committer.__file__, report.__file__)
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    append = Command(lambda uri: write_arrow(uri, ROWS, mode="append"))
+    found = Stage(tmp_path_factory.mktemp("stage"), append, (*OURS, OTEL))
+    with heard():
+        found.prepare(ROWS)
+    return found
+
+
+@pytest.fixture(scope="module")
+def lines(stage: Stage) -> list[Line]:
+    with heard():
+        return lines_of(stage)
+
+
+def complaints(stage: Stage, lines: list[Line]) -> list[str]:
+    wrong = []
+    with on_stage(stage):
+        for at, line in enumerate(lines):
+            for turn in range(2 if line.file.startswith(OURS) else 1):
+                error = ERRORS[(at + turn) % len(ERRORS)]
+                injector = LineInjector(stage.roots, line, error("injected"))
+                # New providers each time: it may leave a lock of theirs locked.
+                with heard():
+                    left = stage.play(injector)
+                problem = complaint(stage, left)
+                if problem is None and trace.get_current_span() is not trace.INVALID_SPAN:
+                    problem = "a span stays the current one"
+                theirs = line.file.startswith(OTEL) and issubclass(error, Exception)
+                if problem is None and theirs and left is not None:
+                    problem = f"{left!r} is heard of"
+                if problem:
+                    wrong.append(f"{error.__name__} at {line}: {problem}")
+    return wrong
+
+
+def test_none_changes_what_becomes_of_a_commit(stage: Stage, lines: list[Line]) -> None:
+    for folder in (*OURS, OTEL):
+        assert any(line.file.startswith(folder) for line in lines)
+    wrong = complaints(stage, lines)
+    assert not wrong, "\n".join([f"{len(wrong)}:", *wrong[:30]])
+
+
+def test_these_runs_catch_a_telemetry_that_lets_exceptions_out(
+    stage: Stage, lines: list[Line], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lakelog.core.telemetry.otel import SeenSpan
+
+    monkeypatch.setattr(SeenSpan, "end", lambda self, _=None: self._span.end())
+    assert complaints(stage, [each for each in lines if each.file.startswith(OTEL)])
