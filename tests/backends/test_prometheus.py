@@ -31,7 +31,7 @@ LOAD = """
     from contextlib import suppress
     from lakelog.core import DeltaLog, Operation, delete_rows, merge, read_arrow, write_arrow
     from lakelog.core.actions import SetTransaction
-    from lakelog.core.engine.telemetry import BATCH, observing
+    from lakelog.core.engine.commit import BATCH, observing
     from lakelog.core.errors import DeltaError
 
     uri, conf = sys.argv[1], {"spark.lakelog.telemetry": "otel"}

@@ -6,6 +6,11 @@ can't read or write; call them before any work. `lock_for` says which lock a com
 `end_command` commits what a command wrote, with what the table wants beside and after it (the
 batch of an application, whether rows kept their ids, auto compaction). The commit itself, its
 conflicts and its outcome are `OptimisticTransaction`'s.
+
+Metrics and spans of commands and of streams' batches are nothing where telemetry is off: `command`
+makes a function's calls those of a command, `observing` runs anything in a span, `traceparent` is
+the caller's span for another process, which gives it to `observing` as the parent or as a link, and
+`flush` exports before a process ends without notice.
 """
 
 from __future__ import annotations
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
     from lakelog.core.features.protocol import check_readable, check_writable, supported_features
     from lakelog.core.features.registry import FEATURES, Support, active_features
     from lakelog.core.maintain.after_command import end_command
+    from lakelog.core.telemetry.catalogue import BATCH, COMMAND
+    from lakelog.core.telemetry.switch import command, flush, observing, traceparent
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -33,6 +40,8 @@ else:
             "features.protocol": "check_readable check_writable supported_features",
             "features.registry": "FEATURES Support active_features",
             "maintain.after_command": "end_command",
+            "telemetry.catalogue": "BATCH COMMAND",
+            "telemetry.switch": "command flush observing traceparent",
         },
         below="lakelog.core",
     )

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lakelog.core import AttemptFiles, Operation
-from lakelog.core.engine.commit import end_command, json_text
+from lakelog.core.engine.commit import command, end_command, json_text
 from lakelog.core.engine.conditions import columns as columns_of
 from lakelog.core.engine.conditions import is_partition_only
 from lakelog.core.engine.dml import (
@@ -33,7 +33,6 @@ from lakelog.core.engine.dml import (
 )
 from lakelog.core.engine.log import from_add_files, to_add_files
 from lakelog.core.engine.scan import readable_partitions
-from lakelog.core.engine.telemetry import command
 from lakelog.core.engine.values import has_variants, pc
 from lakelog.core.schema import StructType
 from lakelog.spark.dml import without_spark as here

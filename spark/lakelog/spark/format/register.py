@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader
 from pyspark.sql.types import StructType
 
+from lakelog.core.engine.commit import traceparent
 from lakelog.core.engine.tables import travelling_conf
-from lakelog.core.engine.telemetry import traceparent
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.format.claims import is_ours
 from lakelog.spark.format.data_source import LakelogSource

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from lakelog.core import AttemptFiles, DeltaLog
-from lakelog.core.engine.commit import end_command
+from lakelog.core.engine.commit import COMMAND, end_command, flush, observing
 from lakelog.core.engine.rows import generation_of, is_filled, missing_identities, table_constraints
 from lakelog.core.engine.schemas import check_holds_rows
 from lakelog.core.engine.tables import travelling_conf
-from lakelog.core.engine.telemetry import COMMAND, flush, observing
 from lakelog.core.engine.write import TableWrite, cast_batch, partition_errors, write_batches
 from lakelog.core.errors import DeltaAnalysisError, MetadataChangedException
 from lakelog.core.schema import StructType

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core import DeltaConf
-from lakelog.core.engine.telemetry import BATCH, observing, traceparent
+from lakelog.core.engine.commit import BATCH, observing, traceparent
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.replay.logs import opened_log
 from lakelog.spark.streaming.query_checkpoint import query_id, streamed_tables

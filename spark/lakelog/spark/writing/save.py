@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lakelog.core import AttemptFiles, DeltaConf, Operation, keys
-from lakelog.core.engine.commit import end_command, streaming_metrics, write_metrics
+from lakelog.core.engine.commit import command, end_command, streaming_metrics, write_metrics
 from lakelog.core.engine.schemas import check_holds_rows
 from lakelog.core.engine.tables import define_table
-from lakelog.core.engine.telemetry import command
 from lakelog.core.engine.write import IdentityBounds, TableWrite
 from lakelog.core.errors import ConcurrentAppendException
 from lakelog.spark.replay.logs import session_log

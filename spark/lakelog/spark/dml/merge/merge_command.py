@@ -22,7 +22,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import LongType
 
 from lakelog.core import AttemptFiles, Operation, keys
-from lakelog.core.engine.commit import check_writable, end_command
+from lakelog.core.engine.commit import check_writable, command, end_command
 from lakelog.core.engine.dml import RowRewrite
 from lakelog.core.engine.log import NO_FILES
 from lakelog.core.engine.merge import (
@@ -33,7 +33,6 @@ from lakelog.core.engine.merge import (
     takes_many_matches,
 )
 from lakelog.core.engine.rows import MovedRowIds
-from lakelog.core.engine.telemetry import command
 from lakelog.spark.dml.column_text import as_texts
 from lakelog.spark.dml.copies import copied_by_spark
 from lakelog.spark.dml.given_expressions import may_ask_metadata, text_of
