@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import operator
 from datetime import UTC, datetime
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import (
@@ -21,7 +20,7 @@ from pyspark.sql.types import (
 )
 
 from lakelog.core import DeltaConf, DeltaLog, convert_to_delta
-from lakelog.core.engine.shown import History
+from lakelog.core.engine.shown import History, html_text
 from lakelog.core.engine.tables import shown_columns
 from lakelog.core.errors import DeltaAnalysisError, DeltaError, TableNotFoundError
 from lakelog.spark.dml.delete_update import delete, update
@@ -440,7 +439,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
             return self._log.snapshot._repr_html_()
         except (DeltaError, OSError) as exc:
             # What a cell shows must not fail in its place: the table may be gone by now.
-            return f"<div><b>{escape(repr(self))}</b>: {escape(str(exc))}</div>"
+            return f"<div><b>{html_text(repr(self), 2000)}</b>: {html_text(exc, 2000)}</div>"
 
     def __repr__(self) -> str:
         """`DeltaTable(/lake/flights)`."""
