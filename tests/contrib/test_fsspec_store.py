@@ -16,7 +16,7 @@ from lakelog.logstores import (
     UnsafeLogStoreError,
     log_store_for,
 )
-from support.fsspec_files import HarmedFileSystem
+from support.fsspec_files import HarmedFileSystem, SteppedFileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -184,6 +184,36 @@ def test_a_refusal_for_good_is_passed_on(harmed: type[HarmedFileSystem], path: s
     harmed.before.append(PermissionError("read only"))
     with pytest.raises(PermissionError, match="read only"):
         FsspecLogStore(PROCESS).write(path, ["x"])
+
+
+def test_an_upload_that_ends_halfway_leaves_the_old_file(tmp_path: Path) -> None:
+    (tmp_path / "1.checkpoint.parquet").write_bytes(b"old")
+    SteppedFileSystem.torn.append(2)
+    with pytest.raises(InterruptedError):
+        _stage(f"stepped://{tmp_path}/1.checkpoint.parquet", b"the new one")
+    assert _contents(tmp_path) == {"1.checkpoint.parquet": b"old"}
+
+
+@pytest.mark.parametrize("replacing", [True, False])
+def test_a_staged_file_replaces_also_where_a_move_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replacing: bool
+) -> None:
+    monkeypatch.setattr(SteppedFileSystem, "moves_replace", replacing)
+    for body in (b"old", b"the new one"):
+        _stage(f"stepped://{tmp_path}/1.checkpoint.parquet", body)
+        assert _contents(tmp_path) == {"1.checkpoint.parquet": body}
+
+
+def _stage(path: str, body: bytes) -> None:
+    with (
+        FsspecLogStore(PROCESS).staged(path) as (filesystem, draft),
+        filesystem.open_output_stream(draft) as stream,
+    ):
+        stream.write(body)
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {entry.name: entry.read_bytes() for entry in folder.iterdir()}
 
 
 def test_options_reach_the_file_system_and_wrong_ones_are_reported(tmp_path: Path) -> None:

@@ -81,7 +81,30 @@ class HarmedFileSystem(MemoryFileSystem):  # type: ignore[misc]
         return found
 
 
-for each in (LinkFileSystem, LyingFileSystem, HarmedFileSystem):
+class SteppedFileSystem(LocalFileSystem):  # type: ignore[misc]
+    """The local disk, whose uploads may stop halfway, and whose moves may not replace a file."""
+
+    protocol = "stepped"
+    torn: ClassVar[list[int]] = []
+    """How many bytes of an upload arrive before the power fails."""
+    moves_replace: ClassVar[bool] = True
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return str(path).removeprefix("stepped://").rstrip("/")
+
+    def put_file(self, path1: str, path2: str, **kwargs: Any) -> None:
+        body = Path(path1).read_bytes()
+        Path(path2).write_bytes(body[: self.torn[0]] if self.torn else body)
+        if self.torn:
+            raise InterruptedError(f"after {self.torn.pop()} bytes")
+
+    def mv(self, path1: str, path2: str, **kwargs: Any) -> None:
+        if self.moves_replace or not Path(path2).exists():
+            Path(path1).replace(path2)
+
+
+for each in (LinkFileSystem, LyingFileSystem, HarmedFileSystem, SteppedFileSystem):
     fsspec.register_implementation(each.protocol, each, clobber=True)
 
 

@@ -7,7 +7,7 @@ assumed. The conf declares between whom `pipe_file(mode="create")` has to have o
     cluster          the storage has to: a look at the class and a probe search for signs that it
                      does not
 
-A rename is never used: most fsspec file systems silently replace its target.
+A rename never decides between writers: most fsspec file systems silently replace its target.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import contextlib
 import errno
 import tempfile
 import time
+import uuid
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -185,14 +186,22 @@ class FsspecLogStore(LogStore):
 
     @contextlib.contextmanager
     def staged(self, path: str) -> Iterator[tuple[pyarrow.fs.FileSystem, str]]:
-        """Stage in a local temporary file, then write it in one call: no rename is relied on."""
+        """Stage in a local temporary file, then upload it.
+
+        A file that the file system may show in parts is uploaded under a hidden name and moved,
+        where the file system has a move of its own that replaces. Elsewhere whoever reads while
+        it is uploaded, or after a crash, may see part of it: `capabilities` says so.
+        """
         from pyarrow.fs import LocalFileSystem
 
         fs, inner = self._open(path)
         with tempfile.TemporaryDirectory(prefix="lakelog-") as folder:
             draft = Path(folder) / "draft"
             yield LocalFileSystem(), str(draft)
-            fs.put_file(str(draft), inner)
+            if self._whole or not _has_its_own_move(fs):
+                fs.put_file(str(draft), inner)
+            else:
+                _put_and_move(fs, str(draft), inner)
 
     def probe(self, folder: str) -> ProbeResult:
         """Test whether exclusive creates in a folder have one winner; see `ProbeResult`.
@@ -289,6 +298,29 @@ class FsspecLogStore(LogStore):
                 path, f"{seen}, and the file holds the first {len(found)} of {len(body)} bytes"
             ) from error
         raise FileExistsError(f"{path} exists: another writer made it") from error
+
+
+def _has_its_own_move(fs: Any) -> bool:
+    """Whether it does more than fsspec's own `mv`, which copies and takes `[a]` for a pattern."""
+    from fsspec import AbstractFileSystem
+
+    return type(fs).mv is not AbstractFileSystem.mv
+
+
+def _put_and_move(fs: Any, local: str, inner: str) -> None:
+    folder, _, name = inner.rpartition("/")
+    hidden = f"{folder}/.{name}.{uuid.uuid4()}.tmp"
+    try:
+        fs.put_file(local, hidden)
+        with contextlib.suppress(Exception):  # ftplib's are no OSErrors
+            fs.mv(hidden, inner)
+        # WebHDFS answers "false" to a move onto a file that is there, and fsspec drops the answer.
+        if fs.exists(hidden):
+            fs.put_file(local, inner)
+    finally:
+        with contextlib.suppress(OSError):
+            if fs.exists(hidden):
+                fs.rm_file(hidden)
 
 
 def _read_back(fs: Any, inner: str) -> bytes:
