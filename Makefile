@@ -99,7 +99,7 @@ check-floors: java ## Test the lowest releases of all dependencies together, and
 cluster: java $(VENV)/.release ## Run each kind of command on a standalone cluster whose workers are killed
 	$(BIN)/python -m pytest -n 0 --nightly -m nightly -o faulthandler_timeout=0 $(if $(PYTEST_ARGS),$(PYTEST_ARGS),tests/integration)
 
-recipes: $(VENV)/.test ## Run the examples for Airflow, Dagster, pandera and Great Expectations by the real packages
+recipes: $(VENV)/.test ## Run the examples for Airflow, Dagster, pandera, Great Expectations and SQLMesh by the real packages
 	$(BIN)/python -m pytest -n 0 --nightly tests/integration/test_recipes.py tests/interop/test_checks_before_a_write.py
 
 check-dbt: java $(VENV)/.test ## Run dbt's own tests of adapters on lakelog, and compare with what is known to differ

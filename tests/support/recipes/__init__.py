@@ -25,6 +25,7 @@ __all__ = [
     "great_expectations_python",
     "pandera_python",
     "run_recipe",
+    "sqlmesh_python",
 ]
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -69,6 +70,17 @@ def great_expectations_python() -> Path:
         PeerUnavailableError: a download failed.
     """
     return kept_environment("great-expectations-1.24", "great_expectations==1.24.*", *OURS)
+
+
+@tool("sqlmesh")
+def sqlmesh_python() -> Path:
+    """The Python of an environment that has SQLMesh, and DuckDB with its `delta` extension.
+
+    Raises:
+        PeerUnavailableError: a download failed.
+    """
+    duckdb = ("duckdb==1.5.5", "duckdb-extension-delta==1.5.5")
+    return kept_environment("sqlmesh-0.236", "sqlmesh==0.236.*", *duckdb)
 
 
 def run_recipe(
