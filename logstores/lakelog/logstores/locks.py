@@ -43,13 +43,18 @@ class _Entry:
 
 _entries: dict[str, _Entry] = {}
 _entries_lock = threading.Lock()
+_lock_files: set[int] = set()
+"""Those that this process has open."""
 
 
 def _forget_locks() -> None:
-    # The threads that held them are not in the child of a fork.
+    # The threads that held them are not in the child of a fork. Their lock files are open there,
+    # and would stay locked for as long as the child lives, though the parent has closed them.
     global _entries_lock
     _entries_lock = threading.Lock()
     _entries.clear()
+    while _lock_files:
+        os.close(_lock_files.pop())
 
 
 after_fork(_forget_locks)
@@ -113,11 +118,14 @@ def host_lock(
     # Threads queue here first, fairly; below, waiters poll.
     with process_lock("host " + key, timeout=timeout):
         fd = _open_lock_file(key)
+        _lock_files.add(fd)
         try:
             _flock(fd, key, deadline, timeout, sleep)
             yield
         finally:
-            os.close(fd)
+            if fd in _lock_files:  # not in the child of a fork, where it may be another file by now
+                _lock_files.remove(fd)
+                os.close(fd)
 
 
 def _flock(

@@ -130,6 +130,41 @@ def test_another_process_is_waited_for_and_then_followed(key: str) -> None:
             assert naps
 
 
+def test_a_child_of_a_fork_keeps_no_lock_that_its_parent_has_released(key: str) -> None:
+    heard, said = os.pipe()
+    end, live = os.pipe()
+    with host_lock(key):
+        child = os.fork()
+        if child == 0:
+            try:
+                os.close(live)
+                os.write(said, b"begun")
+                os.read(end, 1)  # lives until its parent has looked
+            finally:
+                os._exit(0)
+        os.read(heard, 5)
+    try:
+        with host_lock(key, timeout=0):
+            pass
+    finally:
+        for each in (heard, said, end, live):
+            os.close(each)
+        os.waitpid(child, 0)
+
+
+def test_a_child_that_is_forked_within_a_lock_closes_nothing_of_its_own(key: str) -> None:
+    with host_lock(key):
+        child = os.fork()
+        own = os.open(os.devnull, os.O_RDONLY) if child == 0 else -1
+    if child == 0:
+        try:
+            os.fstat(own)  # has the number that the lock file had
+        except OSError:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_processes_take_turns(key: str, tmp_path: Path) -> None:
     counter = tmp_path / "counter"
     counter.write_text("0")
