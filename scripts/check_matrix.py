@@ -1,12 +1,13 @@
 """Test lakelog on each Python that it is made for, with each PySpark and pyarrow.
 
-    python scripts/check_matrix.py [--pythons "3.11 3.13"] [--jobs 2]
+    python scripts/check_matrix.py [--pythons "3.11 3.13"] [--jobs 3] [--all]
 
 Spark is tried in each cell: every way into and out of a table, once. The unit tests run once for
-each Python and pyarrow, beside each PySpark in turn, with a few random examples each: what is found
-here is another release, not a rare draw. Each Python with a PySpark is an environment of its own in
-the cache, by uv; what else is in it is the newest that there is. `scripts/check_floors.sh` tests
-the lowest together.
+each Python, with the lowest pyarrow or the newest, which take turns from day to day and from Python
+to Python (`--all`: with both), and with a few random examples each: what is found here is another
+release, not a rare draw. Each Python with a PySpark is an environment of its own in the cache, by
+uv; what else is in it is the newest that there is. `scripts/check_floors.sh` tests the lowest
+together.
 """
 
 from __future__ import annotations
@@ -43,15 +44,21 @@ _EXAMPLES = "0.2"
 """Times as many random examples as `make test` draws."""
 
 
-def unit_cells(pythons: list[str]) -> set[tuple[str, str, str]]:
-    """Where the unit tests run: in one cell for each Python and pyarrow.
+def unit_cells(pythons: list[str], day: int, *, both: bool = False) -> set[tuple[str, str, str]]:
+    """Where the unit tests run: in one cell for each Python, and of two days for each pyarrow.
 
     Those of one Python are in two environments, which work at the same time.
+
+    Args:
+        pythons: minor versions.
+        day: any number that counts days.
+        both: each pyarrow at once.
     """
     return {
         (python, SPARKS[(number + turn) % len(SPARKS)], arrow)
         for number, python in enumerate(pythons)
         for turn, arrow in enumerate(ARROWS)
+        if both or (day + number + turn) % len(ARROWS) == 0
     }
 
 
@@ -77,13 +84,14 @@ def main() -> int:
     """Print a row for each cell; 1 if anything failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pythons", default=" ".join(minors()), help="minor versions")
-    parser.add_argument("--jobs", type=int, default=2, help="processes at once")
+    parser.add_argument("--jobs", type=int, default=3, help="processes at once")
+    parser.add_argument("--all", action="store_true", help="the unit tests with each pyarrow")
     options = parser.parse_args()
     began = time.monotonic()
     pythons = options.pythons.split()
     found = {minor: interpreter(minor) for minor in pythons}
     wheels = {spark: keep_pyspark(_requirement(spark)) for spark in SPARKS}
-    unit = unit_cells(pythons)
+    unit = unit_cells(pythons, int(time.time() // 86_400), both=options.all)
 
     def environment_row(cell: tuple[str, str]) -> list[tuple[str, ...]]:
         python, spark = cell
@@ -111,8 +119,12 @@ def main() -> int:
         return rows
 
     cells = [(python, spark) for python in pythons for spark in SPARKS]
+    # The longest come first, so that none of them is left alone at the end.
+    long = {(python, spark) for python, spark, _ in unit}
+    cells.sort(key=lambda cell: cell not in long)
     with ThreadPoolExecutor(options.jobs) as pool:
         rows = [row for part in pool.map(environment_row, cells) for row in part]
+    rows.sort(key=lambda row: [int(part) for part in ".".join(row[:2]).split(".")])
     head = ["Python", "PySpark", "pyarrow", "Spark, every way", "unit tests"]
     sys.stdout.write("\n".join(table(head, rows)))
     sys.stdout.write(f"\nin {(time.monotonic() - began) / 60:.1f} minutes\n")

@@ -30,9 +30,13 @@ def matrix() -> Any:
     return importlib.import_module("check_matrix")
 
 
-def test_the_unit_tests_meet_each_python_with_each_pyarrow_and_each_pyspark(matrix: Any) -> None:
+def test_the_unit_tests_meet_each_python_and_in_two_days_each_pyarrow(matrix: Any) -> None:
     pythons = importlib.import_module("interpreters").minors()
-    cells = matrix.unit_cells(pythons)
+    days = [matrix.unit_cells(pythons, day) for day in (20_000, 20_001)]
+    assert all(sorted(python for python, *_ in day) == sorted(pythons) for day in days)
+    assert all({arrow for *_, arrow in day} == set(matrix.ARROWS) for day in days)
+    cells = matrix.unit_cells(pythons, 20_000, both=True)
+    assert cells == days[0] | days[1]
     assert sorted((python, arrow) for python, _, arrow in cells) == sorted(
         itertools.product(pythons, matrix.ARROWS)
     )
