@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from lakelog.core.create.table import create_table
     from lakelog.core.data.table_scan import Scan
     from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.dml.appending.appender import Appender, AsyncAppender, appender
+    from lakelog.core.dml.appending.dead_letters import UnfitRow
+    from lakelog.core.dml.appending.intake import Ticket
     from lakelog.core.dml.arrow_write import write_arrow
     from lakelog.core.dml.delete_update import delete_rows, update_rows
     from lakelog.core.dml.merge.builder import MergeBuilder, merge
@@ -48,6 +51,8 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Appender",
+    "AsyncAppender",
     "AttemptFiles",
     "Clock",
     "CommitStats",
@@ -74,7 +79,10 @@ __all__ = [
     "TableRepaired",
     "TableRestored",
     "TableVacuumed",
+    "Ticket",
+    "UnfitRow",
     "__version__",
+    "appender",
     "clone",
     "convert_to_delta",
     "create_table",
@@ -101,6 +109,9 @@ if not TYPE_CHECKING:  # else a type checker takes every name for one that is he
         __name__,
         {
             "actions.operation": "Operation",
+            "dml.appending.appender": "Appender AsyncAppender appender",
+            "dml.appending.dead_letters": "UnfitRow",
+            "dml.appending.intake": "Ticket",
             "change_feed.feed": "table_changes",
             "clock": "Clock SystemClock",
             "commit.retry": "retry_on_conflict",

@@ -21,6 +21,8 @@
     |   +-- TimestampOutOfRangeError           ask for a time that the log covers
     |   +-- TableExistsError                   mode "error" met a table  (FileExistsError)
     |   +-- AppendOnlyError
+    +-- AppenderFullError                      append again later         (TimeoutError)
+    +-- AppenderStoppedError                   see its cause, and open another appender
     +-- TableNotFoundError                     check the path             (FileNotFoundError)
     +-- UnsupportedFeatureError                use a client that has the feature
     +-- CorruptLogError                        repair the log: the file is named
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AppendOnlyError",
+    "AppenderFullError",
+    "AppenderStoppedError",
     "CommitOutcomeUnknownError",
     "ConcurrentAppendException",
     "ConcurrentDeleteDeleteException",
@@ -250,6 +254,28 @@ class InvalidCommittedVersionError(PostCommitError):
     """
 
     condition = "DELTA_INVALID_COMMITTED_VERSION"
+
+
+class AppenderFullError(DeltaError, TimeoutError):
+    """An appender holds as many bytes as it may, and the wait for room is over.
+
+    The rows of the call were not taken: append them again under the same `seq`.
+
+    Fields: `table`, `app_id`, `acknowledged` (the last `seq` that is in the table, -1 for none),
+    `pending` (appends that wait).
+    """
+
+
+class AppenderStoppedError(DeltaError):
+    """An appender takes and commits no more: its cause says why.
+
+    Appends up to `acknowledged` are in the table, each once. Open another appender with the same
+    `app_id`, and append again whatever is after its `last_seq`.
+
+    Fields: `table`, `app_id`, `acknowledged` (the last `seq` known to be in the table, -1 for
+    none), `pending` (appends that were taken and are not known to be there), `failed_seq` (the
+    append whose rows the table refused, or `None`).
+    """
 
 
 class DeltaAnalysisError(DeltaError, ValueError):

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 # A name that goes from here is a name that breaks somebody's import.
 SURFACE = {
     "lakelog.core": """
-        AttemptFiles Clock CommitStats Defect DeltaConf DeltaLog Expression FileSizes Filter
-        HistoryEntry IsolationLevel MergeBuilder Operation OptimisticTransaction OptimizeMetrics
-        OptimizeProgress Optimized Progress RowsChanged Scan Snapshot SystemClock TableCloned
-        TableRepaired TableRestored TableVacuumed __version__ clone convert_to_delta
-        create_table delete_rows lit merge optimize purge read_arrow repair restore
-        retry_on_conflict scan table_changes undo_repair update_rows vacuum write_arrow
+        Appender AsyncAppender AttemptFiles Clock CommitStats Defect DeltaConf DeltaLog Expression
+        FileSizes Filter HistoryEntry IsolationLevel MergeBuilder Operation OptimisticTransaction
+        OptimizeMetrics OptimizeProgress Optimized Progress RowsChanged Scan Snapshot SystemClock
+        TableCloned TableRepaired TableRestored TableVacuumed Ticket UnfitRow __version__ appender
+        clone convert_to_delta create_table delete_rows lit merge optimize purge read_arrow repair
+        restore retry_on_conflict scan table_changes undo_repair update_rows vacuum write_arrow
         write_events_to
     """,
     "lakelog.core.actions": """
@@ -39,17 +39,17 @@ SURFACE = {
         sync_identity unset_properties
     """,
     "lakelog.core.errors": """
-        AppendOnlyError CommitOutcomeUnknownError ConcurrentAppendException
-        ConcurrentDeleteDeleteException ConcurrentDeleteReadException
+        AppendOnlyError AppenderFullError AppenderStoppedError CommitOutcomeUnknownError
+        ConcurrentAppendException ConcurrentDeleteDeleteException ConcurrentDeleteReadException
         ConcurrentTransactionException ConcurrentWriteException ConstraintViolationError
-        CorruptCheckpointError CorruptCommitError CorruptLogError DataFileError
-        DataFileMissingError DeltaAnalysisError DeltaConcurrentModificationException DeltaError
-        FileTooLargeError InvalidCommittedVersionError InvalidPredicateError LogGapError
-        LogStoreConfError LogStoreError LogTooLargeError MaxCommitAttemptsExceededError
-        MetadataChangedException MissingExtraError PostCommitError PostCommitHookFailedError
-        ProtocolChangedException SchemaMismatchError StorageUnavailableError TableExistsError
-        TableNotFoundError TimestampOutOfRangeError TornCommitError UnsafeLogStoreError
-        UnsupportedFeatureError VersionNotFoundError
+        CorruptCheckpointError CorruptCommitError CorruptLogError DataFileError DataFileMissingError
+        DeltaAnalysisError DeltaConcurrentModificationException DeltaError FileTooLargeError
+        InvalidCommittedVersionError InvalidPredicateError LogGapError LogStoreConfError
+        LogStoreError LogTooLargeError MaxCommitAttemptsExceededError MetadataChangedException
+        MissingExtraError PostCommitError PostCommitHookFailedError ProtocolChangedException
+        SchemaMismatchError StorageUnavailableError TableExistsError TableNotFoundError
+        TimestampOutOfRangeError TornCommitError UnsafeLogStoreError UnsupportedFeatureError
+        VersionNotFoundError
     """,
     "lakelog.core.events": """
         CommitOutcome CommitStats Writer emit write_events_to

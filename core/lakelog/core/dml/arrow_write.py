@@ -13,7 +13,12 @@ from lakelog.core.data.file_writer import DataFileWriter
 from lakelog.core.data.write_conf import overwrites_dynamically
 from lakelog.core.delta_log import log_of
 from lakelog.core.dml.table_write import MODES, TableWrite, WriteRequest
-from lakelog.core.errors import DeltaAnalysisError, ProtocolChangedException
+from lakelog.core.errors import (
+    ConstraintViolationError,
+    DeltaAnalysisError,
+    ProtocolChangedException,
+    SchemaMismatchError,
+)
 from lakelog.core.expressions.context import EvalContext
 from lakelog.core.input.given_rows import refuse_options
 from lakelog.core.input.given_types import property_texts, schema_from
@@ -29,6 +34,8 @@ from lakelog.core.transaction.attempt_files import AttemptFiles
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Never
+
+    import pyarrow as pa
 
     from lakelog.core.actions import Action, AddFile
     from lakelog.core.actions.operation import Operation
@@ -153,7 +160,7 @@ def write_arrow(
 
 def _attempted(log: DeltaLog, job: _Job, report: ProgressCallback) -> int:
     try:
-        return _write(log, job, report)
+        return _write(log.start_transaction(), job, report)
     except ProtocolChangedException as exc:
         # We wanted to create the table, but another writer created it a moment before.
         if exc.winning_version != 0:
@@ -164,7 +171,60 @@ def _attempted(log: DeltaLog, job: _Job, report: ProgressCallback) -> int:
                 "is a table."
             )
             raise
-        return _write(log, job, report)
+        return _write(log.start_transaction(), job, report)
+
+
+def append_rows(txn: OptimisticTransaction, rows: pa.Table, request: WriteRequest) -> int:
+    """Append rows by a transaction that has begun; what it has read counts as read.
+
+    Args:
+        txn: of a table that exists.
+        rows: columns are matched by name, ignoring case.
+        request: of mode `append`.
+
+    Returns:
+        The version that holds them. No rows are a commit too.
+
+    Raises:
+        DeltaError: what `write_arrow` raises.
+    """
+    return _write(txn, _Job(data=RowSource(rows), request=request, replace_where=None), _silent)
+
+
+def unfit_rows(
+    txn: OptimisticTransaction, rows: pa.Table, request: WriteRequest
+) -> dict[int, DeltaAnalysisError]:
+    """Which rows a table refuses, by their place, and why: found by halves, nothing is written.
+
+    Args:
+        txn: will not be committed.
+        rows: as for `append_rows`.
+        request: as for `append_rows`.
+
+    Raises:
+        SchemaMismatchError: columns that the table refuses whatever the rows hold.
+    """
+    write = TableWrite(txn, request)
+    write.settle_schema(from_arrow_schema(rows.schema), keeps=True)
+    schema, found = write.schema, dict[int, DeltaAnalysisError]()
+    parts = [(0, rows.num_rows)]
+    while parts:
+        start, count = parts.pop()
+        part = RowSource(rows.slice(start, count))
+        try:
+            for _ in _filled(txn, _Job(data=part, request=request, replace_where=None), schema):
+                pass
+        except (ConstraintViolationError, SchemaMismatchError) as exc:
+            if count <= 1:
+                found[start] = exc
+                continue
+            half = count // 2
+            parts += [(start, half), (start + half, count - half)]
+    return dict(sorted(found.items()))
+
+
+def _silent(_: Progress) -> None:
+    pass
 
 
 _ARGUMENTS = tuple(inspect.signature(write_arrow).parameters)[2:-1]
@@ -200,9 +260,8 @@ def _check_modes(
         raise DeltaAnalysisError("replace_where needs mode 'overwrite'")
 
 
-def _write(log: DeltaLog, job: _Job, report: ProgressCallback) -> int:
-    txn = log.start_transaction()
-    write = TableWrite(txn, job.request)
+def _write(txn: OptimisticTransaction, job: _Job, report: ProgressCallback) -> int:
+    log, write = txn.delta_log, TableWrite(txn, job.request)
     if write.is_done():
         return txn.reads.version
     data = from_arrow_schema(job.data.schema)
@@ -223,7 +282,10 @@ def _write(log: DeltaLog, job: _Job, report: ProgressCallback) -> int:
 
 
 def _filled(
-    txn: OptimisticTransaction, job: _Job, schema: StructType, predicate: Expression | None
+    txn: OptimisticTransaction,
+    job: _Job,
+    schema: StructType,
+    predicate: Expression | None = None,
 ) -> Iterator[Filled]:
     """The rows as the table has them, checked; each piece once, as it is needed."""
     log, written = txn.delta_log, 0

@@ -194,7 +194,7 @@ SCAN: Final = SpanKind(
 SPANS: Final = (COMMAND, BATCH, COMMIT, ATTEMPT, WAIT, CHECKPOINT, SCAN)
 
 COMMANDS: Final = (
-    *("add columns", "add constraint", "change column", "clone", "cluster by"),
+    *("add columns", "add constraint", "append", "change column", "clone", "cluster by"),
     *("convert to delta", "create table", "delete", "drop columns", "drop constraint"),
     *("drop feature", "enable row tracking", "merge", "optimize", "purge", "rename column"),
     *("repair", "replace columns", "restore", "set properties", "sync identity", "undo repair"),

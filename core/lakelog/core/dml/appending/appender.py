@@ -1,0 +1,405 @@
+"""Appending rows as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import threading
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from lakelog.core.arguments import (
+    is_text,
+    read_arguments,
+    read_number,
+    read_whole,
+    refusal,
+    require,
+)
+from lakelog.core.delta_log import log_of
+from lakelog.core.dml.appending.committing import BatchCommitter, RefusedAppendError
+from lakelog.core.dml.appending.dead_letters import DeadLetters, UnfitRow
+from lakelog.core.dml.appending.given import fitted_rows
+from lakelog.core.dml.appending.intake import Intake, Ticket
+from lakelog.core.errors import AppenderFullError, AppenderStoppedError, DeltaAnalysisError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from lakelog.core.delta_log import DeltaLog, TableOrLog
+    from lakelog.core.dml.appending.dead_letters import DeadLetter
+    from lakelog.core.input.given_rows import GivenRows
+    from lakelog.core.state.snapshot import Snapshot
+
+Span: TypeAlias = "str | float | timedelta"
+
+_SPAN: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)\s*")
+_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_MOST: Final = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class AppenderMetrics:
+    """What an appender has done so far."""
+
+    rows: int
+    """Rows that are in the table."""
+    commits: int
+    retries: int
+    """Commits that were tried again: after a conflict, or because the storage failed."""
+    rejected: int
+    """Rows that were put aside as dead letters."""
+    pending: int
+    """Appends that are not in the table yet."""
+    pending_bytes: int
+    """What they take in memory, about."""
+
+
+class Appender:
+    """Takes rows of many threads, and commits them together; `appender` opens one."""
+
+    def __init__(
+        self,
+        log: DeltaLog,
+        *,
+        app_id: str,
+        every: float,
+        max_bytes: int,
+        patience: float,
+        merge_schema: bool,
+        dead_letter: DeadLetter | None,
+    ) -> None:
+        """Call `appender` instead."""
+        snapshot = log.update()
+        recorded = snapshot.txn_version(app_id)
+        self._log, self._merges = log, merge_schema
+        self._opened, self._pid = snapshot, os.getpid()
+        self._dead = None if dead_letter is None else DeadLetters(dead_letter)
+        self._intake = Intake(
+            table=log.table,
+            app_id=app_id,
+            clock=log.clock,
+            every=every,
+            max_bytes=max_bytes,
+            acknowledged=recorded,
+            version=snapshot.version,
+        )
+        self._committer = BatchCommitter(
+            log=log,
+            app_id=app_id,
+            table_id=snapshot.metadata.id,
+            merge_schema=merge_schema,
+            patience=patience,
+            recorded=recorded,
+            dead_letters=self._dead,
+        )
+        self._thread = threading.Thread(target=self._run, name="lakelog-appender", daemon=True)
+        self._thread.start()
+
+    @property
+    def app_id(self) -> str:
+        """As given."""
+        return self._intake.app_id
+
+    @property
+    def last_seq(self) -> int:
+        """The last `seq` that is known to be in the table, with all before it; -1 for none.
+
+        After a crash a producer goes on with what comes after it.
+        """
+        return self._intake.acknowledged
+
+    @property
+    def metrics(self) -> AppenderMetrics:
+        """What was done so far."""
+        committer, intake = self._committer, self._intake
+        return AppenderMetrics(
+            rows=intake.appended,
+            commits=committer.commits,
+            retries=committer.retries,
+            rejected=0 if self._dead is None else self._dead.count,
+            pending=intake.pending,
+            pending_bytes=intake.held,
+        )
+
+    @property
+    def rejected_sample(self) -> list[UnfitRow]:
+        """The first ten rows that were put aside as dead letters."""
+        return [] if self._dead is None else list(self._dead.sample)
+
+    def append(
+        self, rows: GivenRows, *, seq: int | None = None, timeout: float | None = None
+    ) -> Ticket:
+        """Take rows, to be committed within the interval.
+
+        Waits while the appender holds as much as it may. Any number of threads may call it; those
+        that give a `seq` must agree on the order.
+
+        Args:
+            rows: as for `write_arrow`; a stream is read to its end first. Dicts get the types of
+                the table.
+            seq: the number of the append: larger than all before it of this `app_id`, with gaps if
+                need be. One that the table has already is not appended again, and neither is one
+                that is repeated with the same rows. `None`: the next number.
+            timeout: seconds to wait for room; `None` waits for as long as it takes.
+
+        Returns:
+            A ticket; its `result` waits until the rows are in the table. Only then are they safe.
+
+        Raises:
+            SchemaMismatchError: the rows don't fit the table; they were not taken, and the `seq`
+                is free.
+            DeltaAnalysisError: the same of single values; a `seq` that goes backwards or was given
+                with other rows; or the appender is closed.
+            AppenderFullError: there was no room; the rows were not taken.
+            AppenderStoppedError: it takes no more.
+        """
+        if os.getpid() != self._pid:
+            raise DeltaAnalysisError(
+                f"the appender {self.app_id!r} of {self._log.table} was opened by another process, "
+                "of which this one is a fork: open one here, with an app_id of its own",
+                table=self._log.table,
+                app_id=self.app_id,
+            )
+        if seq is not None:
+            seq = read_whole(seq, "seq")
+            require(seq, lambda each: each >= 0, "seq", "0 or more")
+        if (known := self._intake.recorded(seq)) is not None:
+            return known
+        dead = self._dead
+        table, unfit = fitted_rows(
+            rows, self._snapshot, merges=self._merges, sifts=dead is not None
+        )
+
+        def put_aside(number: int) -> None:
+            if dead is not None:
+                dead.put([UnfitRow(number, row, str(exc)) for row, exc in unfit])
+
+        return self._intake.put(table, seq, timeout, put_aside if unfit else None)
+
+    def flush(self, timeout: float | None = None) -> int:
+        """Commit now what was taken so far, and wait for it.
+
+        Args:
+            timeout: seconds; `None` waits for as long as it takes.
+
+        Returns:
+            The version that holds it, or what was committed last.
+
+        Raises:
+            TimeoutError: it takes longer, and goes on.
+            AppenderStoppedError: not all of it is known to be in the table.
+        """
+        last = self._intake.hurry()
+        return self._intake.version if last is None else last.result(timeout)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Commit what was taken, and take no more; a second call does nothing.
+
+        Args:
+            timeout: seconds; `None` waits for as long as it takes.
+
+        Raises:
+            TimeoutError: it takes longer, and goes on.
+            AppenderStoppedError: not all of it is known to be in the table.
+        """
+        self._intake.close()
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            raise TimeoutError(
+                f"the appender {self.app_id!r} of {self._log.table} still commits what it has: "
+                f"{self._intake.pending} appends after seq {self.last_seq}"
+            )
+        if self._intake.failure is not None:
+            raise self._intake.failure
+
+    def __enter__(self) -> Self:
+        """Nothing to do."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """`close`, also where the block fails: what was taken is committed."""
+        if error is None:
+            self.close()
+            return
+        try:
+            self.close()
+        except AppenderStoppedError as exc:
+            if exc is not error:
+                error.add_note(str(exc))
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        # As of the last commit: no request for each append.
+        return self._log.known_snapshot or self._opened
+
+    def _run(self) -> None:
+        try:
+            while batch := self._intake.take():
+                self._committer.commit(self._intake, batch)
+        except BaseException as exc:
+            self._intake.stop(self._stopped(exc))
+
+    def _stopped(self, error: BaseException) -> AppenderStoppedError:
+        intake, seq, why = self._intake, None, error
+        if isinstance(error, RefusedAppendError):
+            seq, why = error.seq, error.__cause__ or error
+        at = "" if seq is None else f" at the append with seq {seq}"
+        reason = str(why).rstrip(".") or type(why).__name__
+        failure = AppenderStoppedError(
+            f"the appender {self.app_id!r} of {self._log.table} stopped{at}: {reason}. "
+            f"The table has its appends up to seq {intake.acknowledged} (version "
+            f"{intake.version}); {intake.pending} after that were taken and are not known to be "
+            "there. Open an appender with the same app_id, and append what is after its last_seq.",
+            table=self._log.table,
+            app_id=self.app_id,
+            acknowledged=intake.acknowledged,
+            pending=intake.pending,
+            failed_seq=seq,
+        )
+        failure.__cause__ = why
+        return failure
+
+    async def __aenter__(self) -> AsyncAppender:
+        """The same for coroutines."""
+        return AsyncAppender(self)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """`close`, in a thread."""
+        await asyncio.to_thread(self.__exit__, kind, error, trace)
+
+
+class AsyncAppender:
+    """What `async with appender(…)` gives: nothing in it blocks the event loop."""
+
+    def __init__(self, appender: Appender) -> None:
+        """Use an appender.
+
+        Args:
+            appender: its methods are those that this one has.
+        """
+        self._appender = appender
+
+    @property
+    def last_seq(self) -> int:
+        """See `Appender.last_seq`."""
+        return self._appender.last_seq
+
+    @property
+    def metrics(self) -> AppenderMetrics:
+        """See `Appender.metrics`."""
+        return self._appender.metrics
+
+    async def append(
+        self, rows: GivenRows, *, seq: int | None = None, timeout: float | None = None
+    ) -> Ticket:
+        """See `Appender.append`; the ticket can be awaited.
+
+        Raises:
+            DeltaError: what `Appender.append` raises.
+        """
+        try:
+            # In the order of the calls, which threads would not keep.
+            return self._appender.append(rows, seq=seq, timeout=0)
+        except AppenderFullError:
+            if timeout == 0:
+                raise
+        return await asyncio.to_thread(self._appender.append, rows, seq=seq, timeout=timeout)
+
+    async def flush(self) -> int:
+        """See `Appender.flush`.
+
+        Raises:
+            AppenderStoppedError: not all of it is known to be in the table.
+        """
+        return await asyncio.to_thread(self._appender.flush)
+
+
+@read_arguments
+def appender(
+    uri: TableOrLog,
+    *,
+    app_id: str,
+    every: Span = "1s",
+    schema_mode: Literal["merge"] | None = None,
+    dead_letter: DeadLetter | None = None,
+    max_bytes: int = _MOST,
+    patience: Span = "60s",
+    conf: Mapping[str, str] | None = None,
+) -> Appender:
+    """Open an appender of a table, for rows that come one by one.
+
+        with appender("/lake/events", app_id="sensor-7", every="1s") as a:
+            for seq, event in events(after=a.last_seq):
+                a.append([event], seq=seq)
+
+    Rows come to the table exactly once: each commit records the last `seq` that it has as the
+    application's, in the same version. After a crash, another appender with the same `app_id`
+    knows by `last_seq` what the table has, and does not append it again. One `app_id` has one
+    appender at a time; a second one is found out at the commit, and stops.
+
+    Small files are compacted after the commits where the table or the conf turns auto compaction
+    on.
+
+    Args:
+        uri: where the table is, or its `DeltaLog`; the table must exist.
+        app_id: who appends; the table's record of it (`txn`) is how it goes on after a crash.
+        every: how long rows wait at most until their commit begins: "500ms", "1s", "2m", seconds,
+            or a `timedelta`.
+        schema_mode: `merge` adds columns that only the rows have.
+        dead_letter: what to do with rows that don't fit: a local file, which gets a line of JSON
+            for each, or a function of a list of `UnfitRow`. They are there before the commit that
+            leaves them out; after a crash they may be there twice. `None`: they are refused.
+        max_bytes: of rows that are held; `append` waits for room. Half of it makes a commit
+            before its time.
+        patience: for how long a commit is tried again where the storage fails or others are
+            faster; then the appender stops.
+        conf: the user's whole Spark conf; a `DeltaLog` has its own.
+
+    Raises:
+        TableNotFoundError: there is no table; `create_table` makes one.
+        DeltaAnalysisError: an argument that can't be.
+    """
+    require(app_id, lambda each: is_text(each) and bool(each), "app_id", "a text")
+    if schema_mode not in (None, "merge"):
+        raise refusal(schema_mode, "schema_mode", "'merge' or None")
+    max_bytes = read_whole(max_bytes, "max_bytes")
+    require(max_bytes, lambda each: each > 0, "max_bytes", "1 or more")
+    return Appender(
+        log_of(uri, conf),
+        app_id=app_id,
+        every=_seconds(every, "every"),
+        max_bytes=max_bytes,
+        patience=_seconds(patience, "patience"),
+        merge_schema=schema_mode == "merge",
+        dead_letter=dead_letter,
+    )
+
+
+def _seconds(span: Span, name: str) -> float:
+    what = "a time such as '500ms', '1s', '2m', or seconds"
+    if isinstance(span, timedelta):
+        found = span.total_seconds()
+    elif isinstance(span, str):
+        match = _SPAN.fullmatch(span)
+        if match is None:
+            raise refusal(span, name, what)
+        found = float(match[1]) * _SECONDS[match[2]]
+    else:
+        found = read_number(span, name)
+    require(found, lambda each: 0 <= each < 1e6, name, what)
+    return found

@@ -1,0 +1,240 @@
+"""Bringing appends into their table: each exactly once, whatever fails on the way.
+
+The commit of a batch records the batch's last number as the application's (`txn`), in the same
+version. So a batch whose reply was lost is looked for before it is tried again, and one of another
+appender with the same application is seen, in the version that is read or as a conflict.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from lakelog.core.actions.operation import Operation
+from lakelog.core.commit.backoff import Backoff
+from lakelog.core.delta_log import begin_change
+from lakelog.core.dml.appending.dead_letters import UnfitRow
+from lakelog.core.dml.arrow_write import append_rows, unfit_rows
+from lakelog.core.dml.table_write import WriteRequest
+from lakelog.core.errors import (
+    CommitOutcomeUnknownError,
+    ConstraintViolationError,
+    DeltaAnalysisError,
+    DeltaConcurrentModificationException,
+    DeltaError,
+    MaxCommitAttemptsExceededError,
+    PostCommitError,
+    SchemaMismatchError,
+)
+from lakelog.core.telemetry.catalogue import COMMAND
+from lakelog.core.telemetry.switch import observed
+from lakelog.core.transaction.command_commit import commit_command
+from lakelog.core.transaction.group import GROUP_TAG
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.dml.appending.dead_letters import DeadLetters
+    from lakelog.core.dml.appending.intake import Append, Intake
+    from lakelog.core.transaction.optimistic import OptimisticTransaction
+
+_FIRST_WAIT: Final = 0.05
+_LONGEST_WAIT: Final = 2.0
+_UNFIT: Final = (ConstraintViolationError, SchemaMismatchError)
+
+
+class RefusedAppendError(Exception):
+    """The table refuses rows of an append, and they may not be put aside; its cause says why."""
+
+    def __init__(self, seq: int) -> None:
+        """Name the append."""
+        super().__init__(f"the table refuses rows of the append with seq {seq}")
+        self.seq = seq
+
+
+@dataclass(slots=True, kw_only=True)
+class BatchCommitter:
+    """Commits what an intake gives it, one batch at a time."""
+
+    log: DeltaLog
+    app_id: str
+    table_id: str
+    """Of the table that was opened; one that was made in its place is another."""
+    merge_schema: bool
+    patience: float
+    """Seconds for which a batch is tried again."""
+    recorded: int
+    """The number that the table has recorded last."""
+    dead_letters: DeadLetters | None
+    commits: int = 0
+    retries: int = 0
+    _backoff: Backoff = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Wait by the clock of the log."""
+        self._backoff = Backoff(self.log.clock, _LONGEST_WAIT)
+
+    def commit(self, intake: Intake, batch: Sequence[Append]) -> None:
+        """Commit what was taken, and settle it.
+
+        Raises:
+            RefusedAppendError: what is before that append is settled.
+            DeltaError: nothing more is settled.
+            OSError: the storage failed for longer than `patience`.
+        """
+        left = list(batch)
+        while left:
+            count, rows = _joined(left)
+            part = left[:count]
+            try:
+                version = self._committed(rows, part[-1].seq)
+            except _UNFIT as exc:
+                left[:count] = self._sifted(intake, part, rows, exc)
+                continue
+            self.commits += 1
+            self.recorded = part[-1].seq
+            intake.settle(part, version)
+            left = left[count:]
+
+    def _committed(self, rows: pa.Table, last: int) -> int:
+        """The version that has the rows, with the record of their last number."""
+        clock, tried, read = self.log.clock, set[str](), None
+        until = clock.monotonic() + self.patience
+        while True:
+            txn = None
+            try:
+                txn = self._begun()
+                if txn.txn_version(self.app_id) != self.recorded:
+                    return self._landed(txn, tried, read)
+                read = txn.reads.version if read is None else read
+                return self._append(txn, rows, last)
+            except PostCommitError as exc:
+                return int(exc.version)
+            except Exception as exc:
+                tried |= {each.txn_id for each in txn.attempts} if txn else set()
+                if not _may_pass(exc) or clock.monotonic() >= until:
+                    raise
+            self.retries += 1
+            self._backoff.wait(_FIRST_WAIT, at_most=_LONGEST_WAIT)
+
+    def _append(self, txn: OptimisticTransaction, rows: pa.Table, last: int) -> int:
+        if rows.num_rows:
+            with observed(self.log.conf, COMMAND, self.log.table, command="append"):
+                return append_rows(txn, rows, self._request(last))
+        # All of them were put aside: only the record moves.
+        operation = Operation.write("Append")
+        done = commit_command(txn, [], operation, batch=(self.app_id, last), skips_empty=False)
+        assert done.version is not None
+        return done.version
+
+    def _request(self, last: int) -> WriteRequest:
+        merges = True if self.merge_schema else None
+        return WriteRequest(mode="append", merge_schema=merges, batch=(self.app_id, last))
+
+    def _begun(self) -> OptimisticTransaction:
+        txn = begin_change(self.log)
+        if txn.metadata.id != self.table_id:
+            raise DeltaAnalysisError(
+                f"the table at {self.log.table} is another one than the appender {self.app_id!r} "
+                "was opened for: it was dropped, and made again. Open an appender for it, and "
+                "append what it is to have.",
+                table=self.log.table,
+                app_id=self.app_id,
+            )
+        return txn
+
+    def _landed(self, txn: OptimisticTransaction, tried: set[str], read: int | None) -> int:
+        """The version of a batch whose reply was lost, if it is what moved the record."""
+        newest = txn.reads.version
+        if tried and read is not None and newest > read:
+            for entry in self.log.history(newest - read):
+                info: Any = entry.commit_info
+                group = (info.get("tags") or {}).get(GROUP_TAG, "")
+                if tried & {info.get("txnId"), *group.split(",")}:
+                    return entry.version
+        raise DeltaAnalysisError(
+            f"the table {self.log.table} has recorded seq {txn.txn_version(self.app_id)} of the "
+            f"app_id {self.app_id!r}, and this appender {self.recorded}: another appender has the "
+            "same app_id (give each its own), or the record is gone, by RESTORE or by "
+            "delta.setTransactionRetentionDuration. Nothing was doubled. Open an appender, and "
+            "append what is after its last_seq.",
+            table=self.log.table,
+            app_id=self.app_id,
+        )
+
+    def _sifted(
+        self, intake: Intake, part: Sequence[Append], rows: pa.Table, error: DeltaAnalysisError
+    ) -> list[Append]:
+        """The appends without the rows that the table refuses, which are put aside.
+
+        Raises:
+            RefusedAppendError: they may not be put aside; what is before them is settled.
+        """
+        ends = list(accumulate(each.rows.num_rows for each in part))
+        found = self._unfit(part, rows, [0, *ends])
+        if not found:
+            raise error
+        if self.dead_letters is None:
+            first = min(found)
+            at = bisect_right(ends, first)
+            self.commit(intake, part[:at])
+            raise RefusedAppendError(part[at].seq) from found[first]
+        places = sorted(found)
+        refused = rows.take(places).to_pylist()
+        self.dead_letters.put(
+            [
+                UnfitRow(part[bisect_right(ends, at)].seq, row, str(found[at]))
+                for at, row in zip(places, refused, strict=True)
+            ]
+        )
+        kept = []
+        for each, end in zip(part, ends, strict=True):
+            start = end - each.rows.num_rows
+            places = [at for at in range(each.rows.num_rows) if start + at not in found]
+            kept.append(replace(each, rows=each.rows.take(pa.array(places, pa.int64()))))
+        return kept
+
+    def _unfit(
+        self, part: Sequence[Append], rows: pa.Table, starts: Sequence[int]
+    ) -> dict[int, DeltaAnalysisError]:
+        request = self._request(part[-1].seq)
+        try:
+            return unfit_rows(self._begun(), rows, request)
+        except SchemaMismatchError as exc:
+            if len(part) == 1:
+                return dict.fromkeys(range(rows.num_rows), exc)
+        # Columns that only some of them have.
+        return {
+            start + at: exc
+            for start, each in zip(starts, part, strict=False)
+            for at, exc in self._unfit([each], each.rows, [0]).items()
+        }
+
+
+def _joined(appends: Sequence[Append]) -> tuple[int, pa.Table]:
+    """As many of the first ones as make one table, and that."""
+    schema, count = appends[0].rows.schema, 0
+    for each in appends:
+        if not each.rows.schema.equals(schema):
+            try:
+                both = [schema, each.rows.schema]
+                schema = pa.unify_schemas(both, promote_options="permissive")
+            except pa.ArrowException:
+                break
+        count += 1
+    tables = [each.rows for each in appends[:count]]
+    return count, pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether the same may go well a moment later."""
+    if isinstance(error, DeltaConcurrentModificationException | MaxCommitAttemptsExceededError):
+        return True
+    if isinstance(error, DeltaError):
+        return False
+    return isinstance(error, CommitOutcomeUnknownError | OSError)

@@ -1,0 +1,122 @@
+"""Rows as they are given, brought to the columns of their table as soon as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakelog.core.arrow.arrow_types import from_arrow_schema
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.input.given_rows import arrow_table
+from lakelog.core.input.row_source import RowSource
+from lakelog.core.input.unfit_values import typed_table
+from lakelog.core.schema import StructField, StructType
+from lakelog.core.schema.rules import check_unique
+from lakelog.core.schema.schema_evolution import check_write_compatible, merge_schemas
+
+if TYPE_CHECKING:
+    from lakelog.core.input.given_rows import GivenRows
+    from lakelog.core.state.snapshot import Snapshot
+
+
+def fitted_rows(
+    given: GivenRows, snapshot: Snapshot, *, merges: bool, sifts: bool
+) -> tuple[pa.Table, list[tuple[Mapping[str, Any], DeltaAnalysisError]]]:
+    """Rows with the names and types of their table, as far as it has them.
+
+    Args:
+        given: the rows; a stream is held as a whole.
+        snapshot: of the table.
+        merges: whether they may have columns that it does not have.
+        sifts: whether rows that don't fit are given back.
+
+    Returns:
+        The rows that fit, and those that don't, with the reason.
+
+    Raises:
+        DeltaAnalysisError: rows don't fit, and are not sifted; or they are no rows.
+    """
+    data: Any = given
+    if not _is_python(data):
+        return _fitted_arrow(given, snapshot, merges), []
+    try:
+        return _typed(data, snapshot.schema, merges), []
+    except DeltaAnalysisError:
+        if not sifts:
+            raise
+    if isinstance(data, Mapping):
+        data = arrow_rows(data)
+    fitting: list[pa.Table] = []
+    unfit: list[tuple[Mapping[str, Any], DeltaAnalysisError]] = []
+    parts = [list(data)]
+    while parts:
+        part = parts.pop()
+        try:
+            fitting.append(_typed(part, snapshot.schema, merges))
+        except DeltaAnalysisError as exc:
+            if len(part) == 1:
+                unfit.append((part[0], exc))
+                continue
+            half = len(part) // 2
+            parts += [part[half:], part[:half]]
+    return pa.concat_tables(fitting or [pa.table({})], promote_options="permissive"), unfit
+
+
+def arrow_rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A dict of columns as rows.
+
+    Raises:
+        DeltaAnalysisError: they are not of one length.
+    """
+    lists = {name: list(each) for name, each in columns.items()}
+    if len({len(each) for each in lists.values()}) > 1:
+        raise DeltaAnalysisError("the columns are not of one length")
+    return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+
+
+def _is_python(data: Any) -> bool:
+    if isinstance(data, Mapping):
+        return True
+    return isinstance(data, Sequence) and all(isinstance(each, Mapping) for each in data)
+
+
+def _typed(data: Any, schema: StructType, merges: bool) -> pa.Table:
+    """Rows of Python with the table's types; of columns that it lacks, with their own."""
+    rows = data if isinstance(data, Mapping) else None
+    names = list(dict.fromkeys(rows or (name for row in data for name in row)))
+    found = {name: schema.get(name) if isinstance(name, str) else None for name in names}
+    others = [name for name in names if found[name] is None]
+    if others and not merges:
+        raise DeltaAnalysisError(
+            f"the rows have {others[0]!r}, which the table does not have; it has "
+            f"{', '.join(schema.names)}. schema_mode='merge' adds columns.",
+            column=str(others[0]),
+        )
+    columns = rows or {name: [row.get(name) for row in data] for name in names}
+    kept = [name for name in names if found[name] is not None]
+    fields = tuple(StructField(n, f.data_type) for n in kept if (f := found[n]) is not None)
+    table = typed_table({name: columns[name] for name in kept}, StructType(fields))
+    table = table.rename_columns([f.name for n in kept if (f := found[n]) is not None])
+    if others:
+        new = arrow_table({name: columns[name] for name in others})
+        if kept and new.num_rows != table.num_rows:
+            raise DeltaAnalysisError("the columns are not of one length")
+        for name in others:
+            table = table.append_column(new.schema.field(name), new.column(name))
+    check_unique(from_arrow_schema(table.schema))
+    return table
+
+
+def _fitted_arrow(given: GivenRows, snapshot: Snapshot, merges: bool) -> pa.Table:
+    """Rows that have types, checked against the table's."""
+    source = RowSource(given)
+    data, schema = from_arrow_schema(source.schema), snapshot.schema
+    check_unique(data)
+    if merges:
+        widens = snapshot.properties.type_widening
+        schema = merge_schemas(schema, data, allow_type_widening=widens)
+    check_write_compatible(schema, data)
+    names = [field.name if (field := schema.get(n)) else n for n in source.schema.names]
+    return pa.concat_tables(list(source.tables())).rename_columns(names)

@@ -1,0 +1,321 @@
+"""What waits to be committed: in order, of bounded size, and each sequence number once."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from lakelog.core.arrow.encodings import held_bytes
+from lakelog.core.errors import AppenderFullError, AppenderStoppedError, DeltaAnalysisError
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Generator, Sequence
+
+    from lakelog.core.clock import Clock
+
+_OVERHEAD: Final = 1024
+"""Bytes that an append takes besides its rows, about."""
+_REMEMBERED: Final = 10_000
+"""Numbered appends whose rows a repeated number is compared with."""
+
+
+class Ticket:
+    """What `append` gives: by it the rows are known to be in the table.
+
+    In a coroutine it may be awaited, for the same as `result` gives.
+    """
+
+    def __init__(self, seq: int) -> None:
+        """Wait.
+
+        Args:
+            seq: of the append.
+        """
+        self.seq: int = seq
+        """The append's number."""
+        self._future: Future[int] = Future()
+        # Who stops waiting doesn't take the rows back.
+        self._future.set_running_or_notify_cancel()
+
+    def done(self) -> bool:
+        """Whether `result` returns or raises at once."""
+        return self._future.done()
+
+    def result(self, timeout: float | None = None) -> int:
+        """Wait until the rows are in the table.
+
+        Args:
+            timeout: seconds; `None` waits for as long as it takes.
+
+        Returns:
+            The version that holds them; of an append that was in the table before the appender was
+            opened, the version that it was opened at.
+
+        Raises:
+            TimeoutError: it takes longer; the rows still wait.
+            AppenderStoppedError: they are not known to be in the table.
+        """
+        return self._future.result(timeout)
+
+    def __await__(self) -> Generator[object, None, int]:
+        """The same as `result`."""
+        import asyncio
+
+        waiting: asyncio.Future[int] = asyncio.wrap_future(self._future)
+        return waiting.__await__()
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Rows that wait, or are being committed."""
+
+    rows: pa.Table
+    ticket: Ticket
+    size: int
+
+    @property
+    def seq(self) -> int:
+        """Its number."""
+        return self.ticket.seq
+
+
+@dataclass(slots=True, kw_only=True)
+class Intake:
+    """The appends of one appender, shared by its threads."""
+
+    table: str
+    """For messages."""
+    app_id: str
+    clock: Clock
+    every: float
+    """Seconds that an append waits at most until it is taken."""
+    max_bytes: int
+    """Of all appends that are not settled; a single larger one is taken when there is no other."""
+    acknowledged: int
+    """The last number that is known to be in the table."""
+    version: int
+    """The version by which that is known."""
+    appended: int = 0
+    """Rows that were settled."""
+    _last: int = field(init=False)
+    _first: int = field(init=False)
+    _waiting: list[Append] = field(default_factory=list)
+    _taken: list[Append] = field(default_factory=list)
+    _held: int = 0
+    _since: float = 0.0
+    _hurries: bool = False
+    _closes: bool = False
+    _failure: AppenderStoppedError | None = None
+    _known: OrderedDict[int, tuple[bytes, Ticket]] = field(default_factory=OrderedDict)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def __post_init__(self) -> None:
+        """Go on after the last number in the table."""
+        self._last = self._first = self.acknowledged
+
+    @property
+    def pending(self) -> int:
+        """Appends that are not settled."""
+        return len(self._waiting) + len(self._taken)
+
+    @property
+    def held(self) -> int:
+        """Their bytes, about."""
+        return self._held
+
+    def recorded(self, seq: int | None) -> Ticket | None:
+        """The ticket of an append that was in the table before; `None` for any other."""
+        if seq is None or seq > self._first:
+            return None
+        ticket = Ticket(seq)
+        ticket._future.set_result(self.version)
+        return ticket
+
+    def put(
+        self,
+        rows: pa.Table,
+        seq: int | None,
+        timeout: float | None,
+        before: Callable[[int], object] | None = None,
+    ) -> Ticket:
+        """Take rows, once there is room.
+
+        Args:
+            rows: as the table has their columns.
+            seq: `None` for the next one.
+            timeout: seconds to wait for room; `None` waits for as long as it takes.
+            before: called with the number once it is certain that they are taken; where it raises,
+                they are not.
+
+        Raises:
+            AppenderFullError: there was no room; nothing was taken.
+            AppenderStoppedError: nothing is taken any more.
+            DeltaAnalysisError: a number that goes backwards, or that other rows have.
+        """
+        size = held_bytes(rows) + _OVERHEAD
+        digest = None if seq is None else _digest(rows)
+        with self._changed:
+            if seq is not None and seq <= self._last:
+                return self._repeated(seq, digest)
+            self._changed.wait_for(lambda: self._has_room(size), timeout)
+            self._check_open()
+            if not self._has_room(size):
+                raise self._full(timeout)
+            if seq is not None and seq <= self._last:  # another thread's, while this one waited
+                return self._repeated(seq, digest)
+            number = self._last + 1 if seq is None else seq
+            if before is not None:
+                before(number)
+            self._last, ticket = number, Ticket(number)
+            if digest is not None:
+                self._remember(digest, ticket)
+            if not self._waiting:
+                self._since = self.clock.monotonic()
+            self._waiting.append(Append(rows, ticket, size))
+            self._held += size
+            self._changed.notify_all()
+            return ticket
+
+    def take(self, *, waits: bool = True) -> list[Append]:
+        """What is due, to be settled next; nothing once it is closed and empty.
+
+        Args:
+            waits: whether to wait until something is due.
+        """
+        with self._changed:
+            while waits and not self._is_due() and not (self._closes and not self._waiting):
+                left = self._since + self.every - self.clock.monotonic()
+                self._changed.wait(max(left, 0.001) if self._waiting else None)
+            if not self._is_due():
+                return []
+            self._taken, self._waiting = self._waiting, []
+            self._hurries = False
+            return self._taken
+
+    def settle(self, appends: Sequence[Append], version: int) -> None:
+        """The first of what was taken are in the table.
+
+        Args:
+            appends: they.
+            version: that holds them.
+        """
+        with self._changed:
+            self._taken = self._taken[len(appends) :]
+            self._held -= sum(each.size for each in appends)
+            self.appended += sum(each.rows.num_rows for each in appends)
+            if appends:
+                self.acknowledged, self.version = appends[-1].seq, version
+            self._changed.notify_all()
+        for each in appends:
+            each.ticket._future.set_result(version)
+
+    def stop(self, failure: AppenderStoppedError) -> None:
+        """Settle nothing any more: who waits gets the failure."""
+        with self._changed:
+            self._failure = failure
+            left = self._taken + self._waiting
+            self._taken, self._waiting, self._held = [], [], 0
+            self._changed.notify_all()
+        for each in left:
+            each.ticket._future.set_exception(failure)
+
+    def hurry(self) -> Ticket | None:
+        """Let what waits be due now.
+
+        Returns:
+            The last of what is not settled.
+
+        Raises:
+            AppenderStoppedError: it has stopped.
+        """
+        with self._changed:
+            if self._failure is not None:
+                raise self._failure
+            left = self._waiting or self._taken
+            self._hurries = bool(self._waiting)
+            self._changed.notify_all()
+            return left[-1].ticket if left else None
+
+    def close(self) -> None:
+        """Take no more."""
+        with self._changed:
+            self._closes = True
+            self._changed.notify_all()
+
+    @property
+    def failure(self) -> AppenderStoppedError | None:
+        """Why it has stopped."""
+        return self._failure
+
+    def _has_room(self, size: int) -> bool:
+        # Whoever waits must wake up where no room will ever come.
+        over = self._failure is not None or self._closes
+        return over or not self._held or self._held + size <= self.max_bytes
+
+    def _is_due(self) -> bool:
+        if not self._waiting:
+            return False
+        full = 2 * self._held >= self.max_bytes
+        old = self.clock.monotonic() - self._since >= self.every
+        return old or full or self._hurries or self._closes
+
+    def _check_open(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._closes:
+            raise DeltaAnalysisError(
+                f"the appender {self.app_id!r} of {self.table} is closed: open another one",
+                table=self.table,
+                app_id=self.app_id,
+            )
+
+    def _full(self, timeout: float | None) -> AppenderFullError:
+        return AppenderFullError(
+            f"the appender {self.app_id!r} of {self.table} holds {self._held} bytes that are not "
+            f"in the table yet, in {self.pending} appends, and had no room for more within "
+            f"{timeout} seconds. These rows were not taken. The table has the appends up to seq "
+            f"{self.acknowledged} (version {self.version}). Append again later, or give more "
+            f"max_bytes ({self.max_bytes}).",
+            table=self.table,
+            app_id=self.app_id,
+            acknowledged=self.acknowledged,
+            pending=self.pending,
+        )
+
+    def _remember(self, digest: bytes, ticket: Ticket) -> None:
+        self._known[ticket.seq] = digest, ticket
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+
+    def _repeated(self, seq: int, digest: bytes | None) -> Ticket:
+        self._check_open()
+        before = self._known.get(seq)
+        if before is not None and before[0] == digest:
+            return before[1]
+        why = (
+            "was given before, with other rows"
+            if before is not None
+            else f"goes backwards: the last one was {self._last}"
+        )
+        raise DeltaAnalysisError(
+            f"the seq {seq} of the appender {self.app_id!r} of {self.table} {why}. Numbers of one "
+            "app_id only grow, and what is appended again must be the same rows.",
+            table=self.table,
+            app_id=self.app_id,
+            seq=seq,
+            last=self._last,
+        )
+
+
+def _digest(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows.combine_chunks())
+    return hashlib.blake2b(memoryview(sink.getvalue()), digest_size=16).digest()

@@ -1,0 +1,477 @@
+"""Appending rows as they come: what an appender promises, and what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import threading
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from lakelog.core import (
+    Clock,
+    DeltaConf,
+    DeltaLog,
+    SystemClock,
+    UnfitRow,
+    appender,
+    create_table,
+    delete_rows,
+    optimize,
+    read_arrow,
+    vacuum,
+    write_arrow,
+)
+from lakelog.core.alter import add_columns, add_constraint, drop_constraint, set_properties
+from lakelog.core.errors import (
+    AppenderFullError,
+    AppenderStoppedError,
+    ConstraintViolationError,
+    DeltaAnalysisError,
+    SchemaMismatchError,
+    TableNotFoundError,
+)
+from lakelog.core.schema import PrimitiveType, StructField, StructType, identity_column
+from lakelog.logstores import LocalLogStore, LogStore
+from tests.support.faults import Fault, FaultyLogStore
+from tests.support.manual_clock import ManualClock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NEVER = "24h"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    uri = str(tmp_path / "t")
+    create_table(uri, "id bigint, name string, at timestamp")
+    return uri
+
+
+def log_on(store: LogStore, tmp_path: Path, clock: Clock | None = None) -> DeltaLog:
+    return DeltaLog(str(tmp_path / "t"), store, DeltaConf(), clock or SystemClock())
+
+
+def ids(table: str) -> list[int]:
+    return sorted(read_arrow(table)["id"].to_pylist())
+
+
+def rows(*numbers: int) -> list[dict[str, Any]]:
+    return [{"id": each} for each in numbers]
+
+
+def test_rows_of_one_interval_are_one_version(table: str) -> None:
+    with appender(table, app_id="a", every=NEVER) as a:
+        tickets = [a.append(rows(each)) for each in range(50)]
+        assert not any(each.done() for each in tickets)
+        assert a.flush() == 1
+        assert {each.result() for each in tickets} == {1}
+        assert [each.seq for each in tickets] == list(range(50))
+        assert (a.last_seq, a.metrics.rows, a.metrics.commits) == (49, 50, 1)
+        assert (a.metrics.pending, a.metrics.pending_bytes) == (0, 0)
+    assert ids(table) == list(range(50))
+
+
+def test_leaving_the_block_commits_what_waits(table: str) -> None:
+    with appender(table, app_id="a", every=NEVER) as a:
+        a.append(rows(1))
+    assert ids(table) == [1]
+
+
+def test_what_was_taken_is_committed_where_the_block_fails(table: str) -> None:
+    def work() -> None:
+        with appender(table, app_id="a", every=NEVER) as a:
+            a.append(rows(1))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        work()
+    assert ids(table) == [1]
+
+
+def test_an_interval_without_length_commits_at_once(table: str) -> None:
+    with appender(table, app_id="a", every=0) as a:
+        assert a.append(rows(1)).result() == 1
+        assert a.append(rows(2)).result() == 2
+
+
+def test_rows_are_due_when_the_first_of_them_has_waited_long_enough(table: str) -> None:
+    from lakelog.core.dml.appending.intake import Intake
+
+    clock = ManualClock()
+    intake = Intake(
+        table=table,
+        app_id="a",
+        clock=clock,
+        every=1.0,
+        max_bytes=1 << 20,
+        acknowledged=-1,
+        version=0,
+    )
+    intake.put(pa.table({"id": [1]}), None, None)
+    clock.advance(0.7)
+    intake.put(pa.table({"id": [2]}), None, None)
+    assert intake.take(waits=False) == []
+    clock.advance(0.3)
+    assert [each.seq for each in intake.take(waits=False)] == [0, 1]
+
+
+def test_half_of_the_memory_is_committed_before_its_time(table: str) -> None:
+    with appender(table, app_id="a", every=NEVER, max_bytes=8000) as a:
+        tickets = [a.append(rows(each)) for each in range(4)]
+        assert tickets[3].result(60) == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pa.table({"ID": pa.array([7], pa.int32())}),
+        pa.record_batch({"id": [7]}),
+        {"Id": [7]},
+        [{"id": 7}],
+        iter([pa.record_batch({"id": [7]})]),
+    ],
+)
+def test_rows_come_in_the_forms_of_write_arrow(table: str, given: Any) -> None:
+    with appender(table, app_id="a", every=NEVER) as a:
+        a.append(rows(1))
+        a.append(given)
+    assert ids(table) == [1, 7]
+
+
+def test_another_appender_goes_on_where_the_last_one_ended(table: str) -> None:
+    with appender(table, app_id="a") as a:
+        assert a.last_seq == -1
+        a.append(rows(10, 11), seq=5)
+    with appender(table, app_id="a") as b:
+        assert b.last_seq == 5
+        assert b.append(rows(10, 11), seq=5).result() == 1
+        assert b.append(rows(12)).seq == 6
+    with appender(table, app_id="another") as c:
+        assert c.last_seq == -1
+    assert ids(table) == [10, 11, 12]
+
+
+def test_a_repeated_number_is_the_same_append(table: str) -> None:
+    with appender(table, app_id="a", every=NEVER) as a:
+        waiting = a.append(rows(1), seq=1)
+        assert a.append(rows(1), seq=1) is waiting
+        a.flush()
+        assert a.append(rows(1), seq=1) is waiting
+    assert ids(table) == [1]
+
+
+@pytest.mark.parametrize(
+    ("seq", "number", "says"), [(3, 9, "with other rows"), (2, 2, "goes backwards")]
+)
+def test_a_number_is_no_way_back(table: str, seq: int, number: int, says: str) -> None:
+    with appender(table, app_id="a", every=NEVER) as a:
+        a.append(rows(1), seq=1)
+        a.append(rows(3), seq=3)
+        for _ in range(2):
+            with pytest.raises(DeltaAnalysisError, match=says):
+                a.append(rows(number), seq=seq)
+            a.flush()
+    assert ids(table) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ([{"id": "x"}], DeltaAnalysisError),
+        ([{"other": 1}], DeltaAnalysisError),
+        (pa.table({"id": ["x"]}), SchemaMismatchError),
+        (pa.table({"other": [1]}), SchemaMismatchError),
+        (5, DeltaAnalysisError),
+        ({"id": [1, 2], "name": ["x"]}, DeltaAnalysisError),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused_at_once(
+    table: str, given: Any, error: type[Exception]
+) -> None:
+    with appender(table, app_id="a", every=NEVER) as a:
+        with pytest.raises(error):
+            a.append(given, seq=1)
+        a.append(rows(1), seq=1)
+    assert ids(table) == [1]
+
+
+def test_rows_against_a_rule_stop_the_appender_after_those_before_them(table: str) -> None:
+    add_constraint(table, "positive", "id > 0")
+    a = appender(table, app_id="a", every=NEVER)
+    before, bad, after = (a.append(rows(*each)) for each in ([1, 2], [3, -1], [4]))
+    with pytest.raises(AppenderStoppedError, match="stopped at the append with seq 1") as caught:
+        a.close()
+    assert caught.value.fields["failed_seq"] == 1
+    assert (caught.value.acknowledged, caught.value.pending) == (0, 2)
+    assert isinstance(caught.value.__cause__, ConstraintViolationError)
+    assert before.result() == 2
+    for each in (bad, after):
+        with pytest.raises(AppenderStoppedError):
+            each.result()
+    with pytest.raises(AppenderStoppedError):
+        a.append(rows(5))
+    assert ids(table) == [1, 2]
+
+
+def test_dead_letters_are_the_rows_that_do_not_fit(table: str, tmp_path: Path) -> None:
+    add_constraint(table, "positive", "id > 0")
+    file = tmp_path / "dead.jsonl"
+    with appender(table, app_id="a", every=NEVER, dead_letter=file) as a:
+        a.append([{"id": 1}, {"id": "x"}, {"id": 2}, {"wrong": 1}], seq=1)
+        a.append([{"id": -5}, {"id": 3}], seq=2)
+        a.append([{"id": -6}], seq=3)
+        a.append({"id": ["y"]}, seq=4)
+        a.flush()
+        assert (a.metrics.rejected, a.last_seq, a.metrics.rows) == (5, 4, 3)
+        assert [each.seq for each in a.rejected_sample] == [1, 1, 4, 2, 3]
+    assert ids(table) == [1, 2, 3]
+    found = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [each["seq"] for each in found] == [1, 1, 4, 2, 3]
+    assert found[0]["row"] == {"id": "x"}
+    assert "int64" in found[0]["reason"]
+    assert "positive" in found[3]["reason"]
+
+
+def test_an_append_of_dead_letters_alone_is_settled(table: str) -> None:
+    dead: list[UnfitRow] = []
+    with appender(table, app_id="a", every=NEVER, dead_letter=dead.extend) as a:
+        assert a.append([{"id": "x"}], seq=1).seq == 1
+        assert a.flush() == 1
+    assert [each.row for each in dead] == [{"id": "x"}]
+    with appender(table, app_id="a") as b:
+        assert b.last_seq == 1
+
+
+def test_dead_letters_that_can_not_be_put_aside_are_not_taken(table: str, tmp_path: Path) -> None:
+    with appender(table, app_id="a", every=NEVER, dead_letter=tmp_path / "no" / "file") as a:
+        with pytest.raises(FileNotFoundError):
+            a.append([{"id": "x"}], seq=1)
+        a.append(rows(1), seq=1)
+    assert ids(table) == [1]
+
+
+def test_a_merging_appender_adds_columns(table: str) -> None:
+    with appender(table, app_id="a", every=NEVER, schema_mode="merge") as a:
+        a.append([{"id": 1, "extra": 1.5}])
+        a.append(pa.table({"id": [2], "more": ["x"]}))
+        a.append([{"id": 3}])
+    found = read_arrow(table).sort_by("id").select(["id", "extra", "more"]).to_pylist()
+    assert found == [
+        {"id": 1, "extra": 1.5, "more": None},
+        {"id": 2, "extra": None, "more": "x"},
+        {"id": 3, "extra": None, "more": None},
+    ]
+
+
+def test_new_columns_of_two_types_are_an_error_of_the_later_rows(table: str) -> None:
+    a = appender(table, app_id="a", every=NEVER, schema_mode="merge")
+    first = a.append([{"id": 1, "extra": 1}])
+    a.append([{"id": 2, "extra": "text"}])
+    with pytest.raises(AppenderStoppedError) as caught:
+        a.close()
+    assert isinstance(caught.value.__cause__, SchemaMismatchError)
+    assert caught.value.failed_seq == 1
+    assert first.result() == 1
+    assert ids(table) == [1]
+
+
+def test_defaults_and_numbers_are_filled_in_whatever_columns_rows_have(tmp_path: Path) -> None:
+    uri = str(tmp_path / "numbered")
+    fields = (identity_column("n"), StructField("id", PrimitiveType("long")))
+    create_table(uri, StructType(fields))
+    with appender(uri, app_id="a", every=NEVER) as a:
+        for each in range(3):
+            a.append(rows(each))
+        a.flush()
+        a.append(rows(3))
+    assert read_arrow(uri).sort_by("n")["n"].to_pylist() == [1, 2, 3, 4]
+
+
+def test_back_pressure_says_what_is_acknowledged(tmp_path: Path) -> None:
+    store = FaultyLogStore(LocalLogStore())
+    create_table(str(tmp_path / "t"), "id bigint")
+    log = log_on(store, tmp_path)
+    held = threading.Event()
+    with appender(log, app_id="a", every=0, max_bytes=3000) as a:
+        a.append(rows(0)).result()
+        store.before_write = lambda _: held.wait(60)
+        try:
+            a.append(rows(1))
+            a.append(rows(2))
+            with pytest.raises(AppenderFullError, match="up to seq 0") as caught:
+                a.append(rows(3), timeout=0)
+            assert isinstance(caught.value, TimeoutError)
+            assert (caught.value.acknowledged, caught.value.pending) == (0, 2)
+            with pytest.raises(TimeoutError):
+                a.flush(0)
+        finally:
+            held.set()
+        a.append(rows(3), timeout=60)
+    assert ids(log.table) == [0, 1, 2, 3]
+
+
+def test_a_storage_that_fails_for_long_stops_the_appender(tmp_path: Path) -> None:
+    create_table(str(tmp_path / "t"), "id bigint")
+    store, clock = FaultyLogStore(LocalLogStore()), ManualClock()
+    log = log_on(store, tmp_path, clock)
+    a = appender(log, app_id="a", every=NEVER, patience="1m")
+    first = a.append(rows(0))
+    a.flush()
+    store.writes.extend([Fault.OSERROR] * 10_000)
+    a.append(rows(1))
+    with pytest.raises(AppenderStoppedError, match="up to seq 0") as caught:
+        a.close()
+    assert isinstance(caught.value.__cause__, OSError)
+    assert clock.monotonic() >= 60
+    assert first.result() == 1
+    assert ids(log.table) == [0]
+
+
+def test_two_appenders_of_one_app_do_not_double_rows(table: str) -> None:
+    one, other = (appender(table, app_id="a", every=NEVER) for _ in range(2))
+    one.append(rows(1), seq=1)
+    one.flush()
+    other.append(rows(1), seq=1)
+    with pytest.raises(AppenderStoppedError, match="another appender has the same app_id"):
+        other.close()
+    one.append(rows(2), seq=2)
+    one.close()
+    assert ids(table) == [1, 2]
+
+
+def test_a_rival_of_the_same_app_is_seen_as_a_conflict(tmp_path: Path) -> None:
+    create_table(str(tmp_path / "t"), "id bigint")
+    store = FaultyLogStore(LocalLogStore())
+    log = log_on(store, tmp_path)
+
+    def rival(_: str) -> None:
+        store.before_write = None
+        write_arrow(str(tmp_path / "t"), rows(9), mode="append", app_id="a", app_version=9)
+
+    a = appender(log, app_id="a", every=NEVER)
+    store.before_write = rival
+    a.append(rows(1), seq=1)
+    with pytest.raises(AppenderStoppedError, match="has recorded seq 9"):
+        a.close()
+    assert ids(log.table) == [9]
+
+
+def test_a_table_that_is_dropped_is_not_made_again(table: str) -> None:
+    a = appender(table, app_id="a", every=NEVER)
+    shutil.rmtree(table)
+    a.append(rows(1))
+    with pytest.raises(AppenderStoppedError) as caught:
+        a.close()
+    assert isinstance(caught.value.__cause__, TableNotFoundError)
+
+
+def test_a_table_that_was_made_again_is_another(table: str) -> None:
+    a = appender(table, app_id="a", every=NEVER)
+    a.append(rows(1))
+    shutil.rmtree(table)
+    create_table(table, "id bigint")
+    with pytest.raises(AppenderStoppedError, match="dropped"):
+        a.close()
+    assert ids(table) == []
+
+
+def test_what_others_do_to_the_table_is_no_reason_to_stop(table: str) -> None:
+    with appender(table, app_id="a", every=NEVER) as a:
+        for number, change in enumerate(
+            [
+                lambda: add_columns(table, "more int"),
+                lambda: set_properties(table, {"delta.checkpointInterval": "2"}),
+                lambda: add_constraint(table, "few", "id < 100"),
+                lambda: drop_constraint(table, "few"),
+                lambda: optimize(table),
+                lambda: vacuum(table),
+                lambda: delete_rows(table, "id = 0"),
+                lambda: write_arrow(table, rows(50), mode="append"),
+            ]
+        ):
+            a.append(rows(number))
+            change()
+            a.flush()
+    assert ids(table) == [1, 2, 3, 4, 5, 6, 7, 50]
+
+
+def test_a_column_that_is_dropped_meanwhile_refuses_its_rows(table: str) -> None:
+    a = appender(table, app_id="a", every=NEVER)
+    a.append([{"id": 1}])
+    a.append([{"id": 2, "name": "x"}])
+    a.append([{"id": 3}])
+    write_arrow(table, pa.table({"id": [0]}), mode="overwrite", schema_mode="overwrite")
+    with pytest.raises(AppenderStoppedError) as caught:
+        a.close()
+    assert caught.value.failed_seq == 1
+    assert ids(table) == [0, 1]
+
+
+def test_threads_share_an_appender(table: str) -> None:
+    with appender(table, app_id="a", every=0.001, max_bytes=20_000) as a:
+
+        def work(first: int) -> None:
+            for number in range(first, first + 50):
+                a.append(rows(number))
+
+        threads = [threading.Thread(target=work, args=(100 * each,)) for each in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    assert ids(table) == sorted(100 * one + other for one in range(8) for other in range(50))
+
+
+def test_coroutines_append(table: str) -> None:
+    async def work() -> None:
+        async with appender(table, app_id="a", every=0, max_bytes=3000) as a:
+            tickets = [await a.append(rows(each), seq=each) for each in range(20)]
+            for each in tickets:
+                assert await each >= 1
+            assert (a.last_seq, a.metrics.rows) == (19, 20)
+            assert await a.flush() >= 1
+
+    asyncio.run(work())
+    assert ids(table) == list(range(20))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"every": "soon"},
+        {"every": -1},
+        {"patience": "1 week"},
+        {"max_bytes": 0},
+        {"app_id": ""},
+        {"app_id": 5},
+        {"schema_mode": "overwrite"},
+    ],
+)
+def test_arguments_are_checked(table: str, given: dict[str, Any]) -> None:
+    with pytest.raises(DeltaAnalysisError, match=next(iter(given))):
+        appender(table, **{"app_id": "a", **given})
+
+
+@pytest.mark.parametrize("every", ["1500ms", "1.5s", timedelta(seconds=1.5), 1.5])
+def test_intervals_are_written_in_several_ways(table: str, every: Any) -> None:
+    with appender(table, app_id="a", every=every) as a:
+        assert a._intake.every == 1.5
+
+
+def test_a_table_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError):
+        appender(str(tmp_path / "no"), app_id="a")
+
+
+def test_a_closed_appender_takes_no_rows(table: str) -> None:
+    a = appender(table, app_id="a")
+    a.close()
+    a.close()
+    with pytest.raises(DeltaAnalysisError, match="is closed"):
+        a.append(rows(1))
