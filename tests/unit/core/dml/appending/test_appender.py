@@ -32,6 +32,7 @@ from lakelog.core.errors import (
     AppenderStoppedError,
     ConstraintViolationError,
     DeltaAnalysisError,
+    PostCommitError,
     SchemaMismatchError,
     TableNotFoundError,
 )
@@ -475,3 +476,34 @@ def test_a_closed_appender_takes_no_rows(table: str) -> None:
     a.close()
     with pytest.raises(DeltaAnalysisError, match="is closed"):
         a.append(rows(1))
+
+
+@pytest.mark.parametrize("fault", [each for each in Fault if "CRASH" not in each.name])
+def test_a_reply_that_is_lost_or_wrong_is_no_reason_to_stop(tmp_path: Path, fault: Fault) -> None:
+    create_table(str(tmp_path / "t"), "id bigint")
+    store = FaultyLogStore(LocalLogStore())
+    with appender(log_on(store, tmp_path, ManualClock()), app_id="a", every=NEVER) as a:
+        for number in range(3):
+            a.append(rows(number), seq=number)
+            store.writes.append(fault)
+            a.flush()
+    store.deliver_late()
+    assert ids(str(tmp_path / "t")) == [0, 1, 2]
+
+
+def test_a_hook_that_fails_after_the_commit_does_not_repeat_it(
+    table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lakelog.core.dml.appending import committing
+
+    append_rows = committing.append_rows
+
+    def failing(*given: Any) -> int:
+        version = append_rows(*given)
+        raise PostCommitError("the hook failed", table=table, version=version)
+
+    monkeypatch.setattr(committing, "append_rows", failing)
+    with appender(table, app_id="a", every=NEVER) as a:
+        assert a.append(rows(1)).seq == 0
+        assert a.flush() == 1
+    assert ids(table) == [1]

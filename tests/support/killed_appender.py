@@ -1,0 +1,42 @@
+"""A process that appends numbered rows, and says which are acknowledged, until it is killed.
+
+    python tests/support/killed_appender.py TABLE APP_ID ROWS
+
+It goes on after the last number of the table, tells that first, and then each acknowledged number
+on a line of its own. It ends by itself when the table has all of them.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+
+from lakelog.core import Ticket, appender
+
+_WAITING = 20
+"""Appends that are not acknowledged, so that there are many commits."""
+
+
+def main() -> None:
+    """Append."""
+    table, app_id, rows = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    with appender(table, app_id=app_id, every="5ms") as a:
+        print(a.last_seq, flush=True)
+        acknowledger: queue.Queue[Ticket | None] = queue.Queue(_WAITING)
+
+        def acknowledge() -> None:
+            while (ticket := acknowledger.get()) is not None:
+                ticket.result()
+                print(ticket.seq, flush=True)
+
+        thread = threading.Thread(target=acknowledge)
+        thread.start()
+        for number in range(a.last_seq + 1, rows):
+            acknowledger.put(a.append([{"id": number, "app": app_id}], seq=number))
+        acknowledger.put(None)
+        thread.join()
+
+
+if __name__ == "__main__":
+    main()
