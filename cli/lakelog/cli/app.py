@@ -26,6 +26,7 @@ EXIT_INTERRUPTED: Final = 130
 
 COMMANDS: Final = {
     "alter": "lakelog.cli.alter",
+    "append": "lakelog.cli.append",
     "checkpoint": "lakelog.cli.checkpoint",
     "clone": "lakelog.cli.clone",
     "conformance": "lakelog.cli.conformance",
@@ -69,6 +70,7 @@ SECTIONS: Final = {
     },
     "Change a table": {
         "alter": "Change columns, constraints and clustering.",
+        "append": "Append JSON lines from stdin, each exactly once.",
         "delete": "Delete the rows that match a condition.",
         "merge": "Update, insert and delete rows by those of files.",
         "properties": "Show, set and unset the properties of a table.",

@@ -27,6 +27,7 @@ def test_the_commands_are_these() -> None:
     assert sorted(COMMANDS) == sorted(
         [
             "alter",
+            "append",
             "checkpoint",
             "clone",
             "conflicts",

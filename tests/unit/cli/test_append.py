@@ -1,0 +1,105 @@
+"""`lakelog append`: lines of JSON from stdin, each exactly once."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from lakelog.cli.app import app
+from lakelog.core import create_table, read_arrow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    uri = str(tmp_path / "t")
+    create_table(uri, "id bigint, at timestamp, day date, price decimal(10,2)")
+    return uri
+
+
+def run(table: str, lines: str, *options: str) -> Result:
+    args = ["append", table, "--app-id", "a", *options]
+    return CliRunner().invoke(app, args, input=lines)
+
+
+def lines(*rows: dict[str, Any]) -> str:
+    return "".join(f"{json.dumps(each)}\n" for each in rows)
+
+
+def ids(table: str) -> list[int]:
+    return sorted(read_arrow(table)["id"].to_pylist())
+
+
+def test_lines_that_are_sent_again_are_there_once(table: str) -> None:
+    first = run(table, lines({"id": 1}, {"id": 2}), "--json")
+    assert first.exit_code == 0, first.output
+    again = run(table, lines({"id": 1}, {"id": 2}, {"id": 3}), "--json")
+    found = json.loads(again.output)
+    assert (found["appended"], found["already_there"], found["last_seq"]) == (1, 2, 2)
+    assert ids(table) == [1, 2, 3]
+
+
+def test_numbers_of_a_column_say_what_is_there(table: str) -> None:
+    run(table, lines({"id": 10}, {"id": 20}), "--seq-field", "id")
+    done = run(table, lines({"id": 20}, {"id": 30}), "--seq-field", "id")
+    assert "Appended 1 of 2 lines in 1 commits; 1 were there already" in done.output
+    assert ids(table) == [10, 20, 30]
+
+
+def test_values_that_json_has_not_are_read_from_text(table: str) -> None:
+    row = {"ID": 1, "at": "2026-01-31T12:00:00Z", "day": "2026-01-31", "price": 1.25}
+    assert run(table, lines(row)).exit_code == 0
+    assert read_arrow(table).to_pylist() == [
+        {
+            "id": 1,
+            "at": datetime(2026, 1, 31, 12, tzinfo=UTC),
+            "day": date(2026, 1, 31),
+            "price": Decimal("1.25"),
+        }
+    ]
+
+
+def test_lines_that_do_not_fit_go_to_a_file(table: str, tmp_path: Path) -> None:
+    file = tmp_path / "dead"
+    text = lines({"id": 1}, {"id": "x"}, {"id": 2, "day": "soon"}, {"id": 3})
+    done = run(table, text, "--dead-letter", str(file))
+    assert "2 did not fit" in done.output
+    assert ids(table) == [1, 3]
+    assert len(file.read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "says"),
+    [
+        ('{"id": 1}\nnothing\n', (), "line 2 of stdin is not JSON"),
+        ('{"id": 1}\n[2]\n', (), "line 2 of stdin is not an object"),
+        ('{"id": 1}\n{"id": "x"}\n', (), "can't hold its value"),
+        ('{"id": 5}\n{"id": 4}\n', ("--seq-field", "id"), "line 2 of stdin has id 4, after 5"),
+        ('{"id": 5}\n{}\n', ("--seq-field", "id"), "line 2 of stdin has id None"),
+    ],
+)
+def test_lines_that_are_wrong_end_the_command(
+    table: str, text: str, options: tuple[str, ...], says: str
+) -> None:
+    done = run(table, text, *options)
+    assert done.exit_code == 2
+    assert says in done.output
+
+
+def test_a_last_line_without_an_end_counts(table: str) -> None:
+    assert run(table, '{"id": 1}\n\n{"id": 2}').exit_code == 0
+    assert ids(table) == [1, 2]
+
+
+def test_columns_are_added_where_that_is_asked_for(table: str) -> None:
+    assert run(table, lines({"id": 1, "more": "x"}), "--schema-mode", "merge").exit_code == 0
+    assert read_arrow(table)["more"].to_pylist() == ["x"]
