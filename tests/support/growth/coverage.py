@@ -100,6 +100,11 @@ _REASONS = {
         PostCommitHook.handle_error PostCommitHook.name hook_failed write_events_to
         retry_on_conflict
     """,
+    "takes rows in memory, or commits them as write_arrow does, which is measured": """
+        appender Appender.append Appender.app_id Appender.close Appender.flush Appender.last_seq
+        Appender.metrics Appender.rejected_sample AsyncAppender.append AsyncAppender.flush
+        AsyncAppender.last_seq AsyncAppender.metrics Ticket.done Ticket.result cli.append
+    """,
     "reads as to_batches or to_arrow, which are measured": """
         Scan.narrowed Scan.head Scan.to_arrow Scan.to_duckdb Scan.to_pandas Scan.to_polars
         Scan.to_reader

@@ -26,6 +26,7 @@ from lakelog.core.errors import (
     DeltaAnalysisError,
     DeltaConcurrentModificationException,
     DeltaError,
+    InvalidCommittedVersionError,
     MaxCommitAttemptsExceededError,
     PostCommitError,
     SchemaMismatchError,
@@ -113,6 +114,8 @@ class BatchCommitter:
                     return self._landed(txn, tried, read)
                 read = txn.reads.version if read is None else read
                 return self._append(txn, rows, last)
+            except InvalidCommittedVersionError:
+                raise  # no reader would find the rows
             except PostCommitError as exc:
                 return int(exc.version)
             except Exception as exc:

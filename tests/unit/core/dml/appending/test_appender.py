@@ -32,6 +32,7 @@ from lakelog.core.errors import (
     AppenderStoppedError,
     ConstraintViolationError,
     DeltaAnalysisError,
+    InvalidCommittedVersionError,
     PostCommitError,
     SchemaMismatchError,
     TableNotFoundError,
@@ -489,6 +490,49 @@ def test_a_reply_that_is_lost_or_wrong_is_no_reason_to_stop(tmp_path: Path, faul
             a.flush()
     store.deliver_late()
     assert ids(str(tmp_path / "t")) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("fault", [Fault.LANDS_UNKNOWN, Fault.LANDS_OSERROR, Fault.LATE_UNKNOWN])
+def test_appenders_of_one_log_that_commit_as_a_group_lose_nothing(
+    tmp_path: Path, fault: Fault
+) -> None:
+    create_table(str(tmp_path / "t"), "id bigint")
+    store = FaultyLogStore(LocalLogStore())
+    log = log_on(store, tmp_path)
+    apps = [appender(log, app_id=f"app-{each}", every=NEVER) for each in range(4)]
+    for number in range(10):
+        for at, each in enumerate(apps):
+            each.append(rows(100 * at + number), seq=number)
+        store.writes.append(fault)
+        threads = [threading.Thread(target=each.flush) for each in apps]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    for each in apps:
+        each.close()
+        assert each.last_seq == 9
+    store.deliver_late()
+    expected = [100 * at + number for at in range(4) for number in range(10)]
+    assert ids(str(tmp_path / "t")) == expected
+
+
+@pytest.mark.parametrize("number", [1, 4])
+def test_a_commit_that_no_reader_finds_is_not_acknowledged(
+    table: str, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    from lakelog.core.dml.appending import committing
+
+    def vanishing(*_: Any) -> int:
+        raise InvalidCommittedVersionError("not there", table=table, version=1)
+
+    monkeypatch.setattr(committing, "append_rows", vanishing)
+    a = appender(table, app_id="a", every=NEVER)
+    tickets = [a.append(rows(each)) for each in range(number)]
+    with pytest.raises(AppenderStoppedError, match="not there"):
+        a.close()
+    assert all(each.done() for each in tickets)
+    assert a.last_seq == -1
 
 
 def test_a_hook_that_fails_after_the_commit_does_not_repeat_it(
