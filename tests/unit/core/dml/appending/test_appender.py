@@ -27,6 +27,7 @@ from lakelog.core import (
     write_arrow,
 )
 from lakelog.core.alter import add_columns, add_constraint, drop_constraint, set_properties
+from lakelog.core.dml.arrow_write import append_rows
 from lakelog.core.errors import (
     AppenderFullError,
     AppenderStoppedError,
@@ -39,13 +40,14 @@ from lakelog.core.errors import (
 )
 from lakelog.core.schema import PrimitiveType, StructField, StructType, identity_column
 from lakelog.logstores import LocalLogStore, LogStore
-from tests.support.faults import Fault, FaultyLogStore
-from tests.support.manual_clock import ManualClock
+from support.faults import Fault, FaultyLogStore
+from support.manual_clock import ManualClock
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 NEVER = "24h"
+COMMITTING = "lakelog.core.dml.appending.committing"
 
 
 @pytest.fixture
@@ -521,12 +523,10 @@ def test_appenders_of_one_log_that_commit_as_a_group_lose_nothing(
 def test_a_commit_that_no_reader_finds_is_not_acknowledged(
     table: str, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    from lakelog.core.dml.appending import committing
-
     def vanishing(*_: Any) -> int:
         raise InvalidCommittedVersionError("not there", table=table, version=1)
 
-    monkeypatch.setattr(committing, "append_rows", vanishing)
+    monkeypatch.setattr(f"{COMMITTING}.append_rows", vanishing)
     a = appender(table, app_id="a", every=NEVER)
     tickets = [a.append(rows(each)) for each in range(number)]
     with pytest.raises(AppenderStoppedError, match="not there"):
@@ -538,15 +538,11 @@ def test_a_commit_that_no_reader_finds_is_not_acknowledged(
 def test_a_hook_that_fails_after_the_commit_does_not_repeat_it(
     table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lakelog.core.dml.appending import committing
-
-    append_rows = committing.append_rows
-
     def failing(*given: Any) -> int:
         version = append_rows(*given)
         raise PostCommitError("the hook failed", table=table, version=version)
 
-    monkeypatch.setattr(committing, "append_rows", failing)
+    monkeypatch.setattr(f"{COMMITTING}.append_rows", failing)
     with appender(table, app_id="a", every=NEVER) as a:
         assert a.append(rows(1)).seq == 0
         assert a.flush() == 1

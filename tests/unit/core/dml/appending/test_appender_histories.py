@@ -23,8 +23,8 @@ from lakelog.core import (
 from lakelog.core.alter import set_properties
 from lakelog.core.errors import AppenderStoppedError
 from lakelog.logstores import LocalLogStore
-from tests.support.faults import Fault, FaultyLogStore
-from tests.support.manual_clock import ManualClock
+from support.faults import Fault, FaultyLogStore
+from support.manual_clock import ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -37,7 +37,7 @@ def _of(table: str, app: str) -> list[int]:
 def test_what_was_acknowledged_before_a_kill_is_there_once(tmp_path: Path) -> None:
     table, draw = str(tmp_path / "t"), random.Random(1)
     create_table(table, "id bigint, app string")
-    acknowledged = dict.fromkeys(("one", "two"), -1)
+    acknowledged: dict[str, int] = {"one": -1, "two": -1}
     for kill in range(KILLS):
         running = {app: _start(table, app) for app in acknowledged}
         for app, process in running.items():
