@@ -31,6 +31,7 @@ from lakelog.core.dml.arrow_write import append_rows
 from lakelog.core.errors import (
     AppenderFullError,
     AppenderStoppedError,
+    CommitOutcomeUnknownError,
     ConstraintViolationError,
     DeltaAnalysisError,
     InvalidCommittedVersionError,
@@ -533,6 +534,30 @@ def test_a_commit_that_no_reader_finds_is_not_acknowledged(
         a.close()
     assert all(each.done() for each in tickets)
     assert a.last_seq == -1
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_a_commit_whose_outcome_is_unknown_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: int
+) -> None:
+    uri = str(tmp_path / "t")
+    create_table(uri, "id bigint")
+
+    def unknown(*given: Any) -> int:
+        append_rows(*given)
+        for each in range(others):
+            write_arrow(uri, rows(-each), mode="append")
+        raise CommitOutcomeUnknownError(uri, "injected")
+
+    monkeypatch.setattr(f"{COMMITTING}.append_rows", unknown)
+    log = log_on(LocalLogStore(), tmp_path, ManualClock())
+    with appender(log, app_id="a", every=NEVER) as a:
+        for number in range(2):
+            ticket = a.append(rows(number + 1))
+            a.flush()
+            assert ticket.result() == 1 + number * (1 + others)
+        assert a.metrics.retries == 2
+    assert [each for each in ids(uri) if each > 0] == [1, 2]
 
 
 def test_a_hook_that_fails_after_the_commit_does_not_repeat_it(
