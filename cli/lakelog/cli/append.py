@@ -39,7 +39,10 @@ _CHUNK = 1 << 20
     "--dead-letter",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="Where lines go that don't fit the table; without it they end the command.",
+    help="Where lines go that are no JSON or don't fit the table; without it they end the command.",
+)
+@click.option(
+    "--compact", is_flag=True, help="Put the small files together that this command writes."
 )
 @click.option(
     "--schema-mode", type=click.Choice(["merge"]), help="Add the columns that only lines have."
@@ -52,6 +55,7 @@ def command(
     seq_field: str | None,
     every: str,
     dead_letter: str | None,
+    compact: bool,
     schema_mode: Any,
     as_json: bool,
 ) -> None:
@@ -60,26 +64,42 @@ def command(
     Lines that the table has already are left out: after a crash, send them again from the start,
     or from wherever is before the last one that arrived.
     """
-    from lakelog.core import appender
+    from lakelog.core import UnfitRow, appender
+    from lakelog.core.dml.appending.dead_letters import DeadLetters
     from lakelog.core.errors import DeltaAnalysisError
 
     scrubber = Scrubber(conf)
     log = open_log(uri, conf)
     known = skipped = 0
+    dead = None if dead_letter is None else DeadLetters(dead_letter)
     opened = appender(
-        log, app_id=app_id, every=every, dead_letter=dead_letter, schema_mode=schema_mode
+        log,
+        app_id=app_id,
+        every=every,
+        dead_letter=None if dead is None else dead.put,
+        compact=compact,
+        schema_mode=schema_mode,
     )
     read = _readers(log.snapshot.schema)
     with opened as a:
-        first, number = a.last_seq, -1
+        first, number, sent = a.last_seq, -1, -1
         for batch in _batches():
             rows: list[dict[str, Any]] = []
-            last = number
             for text in batch:
                 known += 1
-                row = _row(text, known)
-                last = known - 1 if seq_field is None else _number(row, seq_field, known)
-                if seq_field is not None and last <= number:
+                try:
+                    row = _row(text, known)
+                    last = known - 1 if seq_field is None else _number(row, seq_field, known)
+                except DeltaAnalysisError as exc:
+                    if dead is None:
+                        raise
+                    # Without a number it has a place: after the line before it.
+                    number = known - 1 if seq_field is None else number
+                    if number > first or (seq_field is not None and number in (first, -1)):
+                        unread = {"line": text.decode(errors="replace")}
+                        dead.put([UnfitRow(max(number, 0), unread, str(exc))])
+                    continue
+                if last <= number:
                     raise DeltaAnalysisError(
                         f"line {known} of stdin has {seq_field} {last}, after {number}: the "
                         "numbers of --seq-field must be larger in each line"
@@ -89,8 +109,9 @@ def command(
                     skipped += 1
                 else:
                     rows.append({name: read(name, value) for name, value in row.items()})
-            if rows:
-                a.append(rows, seq=last)
+            if number > max(sent, first):
+                a.append(rows, seq=number)
+                sent = number
     done = a.metrics
     found = scrubber.data(
         {
@@ -98,7 +119,7 @@ def command(
             "lines": known,
             "appended": done.rows,
             "already_there": skipped,
-            "rejected": done.rejected,
+            "rejected": 0 if dead is None else dead.count,
             "commits": done.commits,
             "last_seq": a.last_seq,
         }
@@ -109,7 +130,7 @@ def command(
     heading(found["table"])
     line(
         f"Appended {done.rows} of {known} lines in {done.commits} commits; {skipped} were there "
-        f"already, {done.rejected} did not fit. The last number is {a.last_seq}.",
+        f"already, {found['rejected']} did not fit. The last number is {a.last_seq}.",
         "green",
     )
 

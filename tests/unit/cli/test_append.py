@@ -77,6 +77,30 @@ def test_lines_that_do_not_fit_go_to_a_file(table: str, tmp_path: Path) -> None:
     assert len(file.read_text().splitlines()) == 2
 
 
+def test_lines_that_are_no_json_go_to_the_file_as_well(table: str, tmp_path: Path) -> None:
+    file = tmp_path / "dead"
+    text = 'nothing\n{"id": 1}\n[2]\n{"id": 3}\n{"id": 4'
+    for appended in (2, 0):
+        done = run(table, text, "--dead-letter", str(file), "--json")
+        found = json.loads(done.output)
+        assert (found["appended"], found["rejected"]) == (appended, 3 if appended else 0)
+        assert found["last_seq"] == 4
+    assert ids(table) == [1, 3]
+    letters = [json.loads(each) for each in file.read_text().splitlines()]
+    assert [each["row"]["line"] for each in letters] == ["nothing", "[2]", '{"id": 4']
+    assert [each["seq"] for each in letters] == [0, 2, 4]
+
+
+def test_lines_without_a_number_go_to_the_file_as_well(table: str, tmp_path: Path) -> None:
+    file = tmp_path / "dead"
+    text = '{"id": 5}\n{}\n{"id": 7}\nnothing\n'
+    options = ("--seq-field", "id", "--dead-letter", str(file), "--json")
+    assert json.loads(run(table, text, *options).output)["rejected"] == 2
+    # The last of them may have been there or not: it has no number.
+    assert json.loads(run(table, text, *options).output)["rejected"] == 1
+    assert ids(table) == [5, 7]
+
+
 @pytest.mark.parametrize(
     ("text", "options", "says"),
     [

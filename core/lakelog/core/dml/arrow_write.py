@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from lakelog.core.arguments import check_text, checked_progress, read_arguments
 from lakelog.core.arrow.arrow_types import from_arrow_schema
@@ -160,7 +160,7 @@ def write_arrow(
 
 def _attempted(log: DeltaLog, job: _Job, report: ProgressCallback) -> int:
     try:
-        return _write(log.start_transaction(), job, report)
+        return _write(log.start_transaction(), job, report).version
     except ProtocolChangedException as exc:
         # We wanted to create the table, but another writer created it a moment before.
         if exc.winning_version != 0:
@@ -171,10 +171,19 @@ def _attempted(log: DeltaLog, job: _Job, report: ProgressCallback) -> int:
                 "is a table."
             )
             raise
-        return _write(log.start_transaction(), job, report)
+        return _write(log.start_transaction(), job, report).version
 
 
-def append_rows(txn: OptimisticTransaction, rows: pa.Table, request: WriteRequest) -> int:
+class Written(NamedTuple):
+    """What a write did."""
+
+    version: int
+    """That holds the rows."""
+    adds: Sequence[AddFile]
+    """As they were written, which is before the commit numbered their rows."""
+
+
+def append_rows(txn: OptimisticTransaction, rows: pa.Table, request: WriteRequest) -> Written:
     """Append rows by a transaction that has begun; what it has read counts as read.
 
     Args:
@@ -183,7 +192,7 @@ def append_rows(txn: OptimisticTransaction, rows: pa.Table, request: WriteReques
         request: of mode `append`.
 
     Returns:
-        The version that holds them. No rows are a commit too.
+        The version and the files. No rows are a commit too.
 
     Raises:
         DeltaError: what `write_arrow` raises.
@@ -260,10 +269,10 @@ def _check_modes(
         raise DeltaAnalysisError("replace_where needs mode 'overwrite'")
 
 
-def _write(txn: OptimisticTransaction, job: _Job, report: ProgressCallback) -> int:
+def _write(txn: OptimisticTransaction, job: _Job, report: ProgressCallback) -> Written:
     log, write = txn.delta_log, TableWrite(txn, job.request)
     if write.is_done():
-        return txn.reads.version
+        return Written(txn.reads.version, ())
     data = from_arrow_schema(job.data.schema)
     if txn.snapshot is not None and not job.request.overwrite_schema:
         _check_properties(txn, job.request)
@@ -380,7 +389,7 @@ def _commit(
     removed: list[AddFile],
     predicate: Expression | None,
     report: ProgressCallback,
-) -> int:
+) -> Written:
     txn, log = write.txn, write.txn.delta_log
     log.store.create_folder(log.table)
     layout = txn.changes.file_layout
@@ -420,7 +429,7 @@ def _commit(
             txn, actions, operation, batch=job.request.batch, keeps_row_ids=kept, skips_empty=False
         )
         assert done.version is not None
-        return done.version
+        return Written(done.version, adds)
 
 
 def _row_operation(operation: Operation, found: RowRewrite) -> Operation:

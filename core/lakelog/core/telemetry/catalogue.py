@@ -29,7 +29,7 @@ ATTRIBUTES: Final[dict[str, tuple[str, str]]] = {
     "winner_operation": ("lakelog.winner.operation", "What that writer did."),
     "requests": ("lakelog.requests", "Calls of the store that the attempt made."),
     "files": ("lakelog.files", "Data files that were chosen to be read."),
-    "rows": ("lakelog.rows", "Rows that were read."),
+    "rows": ("lakelog.rows", "Rows that were read or appended."),
     "batch": ("lakelog.batch", "The number of the stream's batch."),
     "query_id": ("lakelog.query_id", "The id of the streaming query."),
 }
@@ -135,9 +135,26 @@ BATCH_DURATION: Final = Metric(
     "One batch of a stream that writes to a table, with its commit.",
 )
 
+APPEND_DURATION: Final = Metric(
+    "lakelog.append.duration",
+    "s",
+    ("table", "error"),
+    "A batch of an appender: its commit, with whatever is tried again.",
+)
+APPEND_ROWS: Final = Metric(
+    "lakelog.append.rows", "{row}", ("table",), "Rows that appenders brought into the table."
+)
+APPEND_REJECTED: Final = Metric(
+    "lakelog.append.rejected",
+    "{row}",
+    ("table",),
+    "Rows that appenders put aside because they don't fit the table.",
+)
+
 METRICS: Final = (
     *(COMMAND_DURATION, COMMIT_DURATION, ATTEMPTS, CONFLICTS, WAIT_DURATION, FILES),
     *(DATA_SIZE, CHECKPOINT_DURATION, SCAN_DURATION, SCAN_ROWS, SCAN_FILES, BATCH_DURATION),
+    *(APPEND_DURATION, APPEND_ROWS, APPEND_REJECTED),
 )
 
 COMMAND: Final = SpanKind(
@@ -153,6 +170,13 @@ BATCH: Final = SpanKind(
     ("table", "batch", "query_id", "error"),
     BATCH_DURATION,
     "One batch of a stream that writes to a table.",
+)
+APPEND: Final = SpanKind(
+    "lakelog.append",
+    "none: an appender commits in a thread of its own",
+    ("table", "version", "rows", "error"),
+    APPEND_DURATION,
+    "A batch of an appender: the rows of many appends, in one commit.",
 )
 COMMIT: Final = SpanKind(
     "lakelog.commit",
@@ -191,10 +215,10 @@ SCAN: Final = SpanKind(
     "A read of rows by lakelog. What Spark reads by itself is in Spark's own metrics.",
 )
 
-SPANS: Final = (COMMAND, BATCH, COMMIT, ATTEMPT, WAIT, CHECKPOINT, SCAN)
+SPANS: Final = (COMMAND, BATCH, APPEND, COMMIT, ATTEMPT, WAIT, CHECKPOINT, SCAN)
 
 COMMANDS: Final = (
-    *("add columns", "add constraint", "append", "change column", "clone", "cluster by"),
+    *("add columns", "add constraint", "change column", "clone", "cluster by"),
     *("convert to delta", "create table", "delete", "drop columns", "drop constraint"),
     *("drop feature", "enable row tracking", "merge", "optimize", "purge", "rename column"),
     *("repair", "replace columns", "restore", "set properties", "sync identity", "undo repair"),

@@ -20,6 +20,7 @@ from lakelog.core.arguments import (
 )
 from lakelog.core.delta_log import log_of
 from lakelog.core.dml.appending.committing import BatchCommitter, RefusedAppendError
+from lakelog.core.dml.appending.compacting import Compactor
 from lakelog.core.dml.appending.dead_letters import DeadLetters, UnfitRow
 from lakelog.core.dml.appending.given import fitted_rows
 from lakelog.core.dml.appending.intake import Intake, Ticket
@@ -57,6 +58,8 @@ class AppenderMetrics:
     """Appends that are not in the table yet."""
     pending_bytes: int
     """What they take in memory, about."""
+    compacted: int
+    """Small files that were put together."""
 
 
 class Appender:
@@ -72,6 +75,7 @@ class Appender:
         patience: float,
         merge_schema: bool,
         dead_letter: DeadLetter | None,
+        compact: bool,
     ) -> None:
         """Call `appender` instead."""
         snapshot = log.update()
@@ -79,6 +83,7 @@ class Appender:
         self._log, self._merges = log, merge_schema
         self._opened, self._pid = snapshot, os.getpid()
         self._dead = None if dead_letter is None else DeadLetters(dead_letter)
+        self._compactor = Compactor(log) if compact else None
         self._intake = Intake(
             table=log.table,
             app_id=app_id,
@@ -91,11 +96,12 @@ class Appender:
         self._committer = BatchCommitter(
             log=log,
             app_id=app_id,
-            table_id=snapshot.metadata.id,
+            opened=snapshot,
             merge_schema=merge_schema,
             patience=patience,
             recorded=recorded,
             dead_letters=self._dead,
+            compactor=self._compactor,
         )
         self._thread = threading.Thread(target=self._run, name="lakelog-appender", daemon=True)
         self._thread.start()
@@ -124,6 +130,7 @@ class Appender:
             rejected=0 if self._dead is None else self._dead.count,
             pending=intake.pending,
             pending_bytes=intake.held,
+            compacted=0 if self._compactor is None else self._compactor.files,
         )
 
     @property
@@ -158,13 +165,7 @@ class Appender:
             AppenderFullError: there was no room; the rows were not taken.
             AppenderStoppedError: it takes no more.
         """
-        if os.getpid() != self._pid:
-            raise DeltaAnalysisError(
-                f"the appender {self.app_id!r} of {self._log.table} was opened by another process, "
-                "of which this one is a fork: open one here, with an app_id of its own",
-                table=self._log.table,
-                app_id=self.app_id,
-            )
+        self._check_process()
         if seq is not None:
             seq = read_whole(seq, "seq")
             require(seq, lambda each: each >= 0, "seq", "0 or more")
@@ -194,11 +195,12 @@ class Appender:
             TimeoutError: it takes longer, and goes on.
             AppenderStoppedError: not all of it is known to be in the table.
         """
+        self._check_process()
         last = self._intake.hurry()
         return self._intake.version if last is None else last.result(timeout)
 
     def close(self, timeout: float | None = None) -> None:
-        """Commit what was taken, and take no more; a second call does nothing.
+        """Commit what was taken, and take no more; a second call does nothing, nor one of a fork.
 
         Args:
             timeout: seconds; `None` waits for as long as it takes.
@@ -207,6 +209,8 @@ class Appender:
             TimeoutError: it takes longer, and goes on.
             AppenderStoppedError: not all of it is known to be in the table.
         """
+        if os.getpid() != self._pid:
+            return  # a fork has none of the threads; the process that opened it commits
         self._intake.close()
         self._thread.join(timeout)
         if self._thread.is_alive():
@@ -214,6 +218,8 @@ class Appender:
                 f"the appender {self.app_id!r} of {self._log.table} still commits what it has: "
                 f"{self._intake.pending} appends after seq {self.last_seq}"
             )
+        if self._compactor is not None:
+            self._compactor.close(timeout)
         if self._intake.failure is not None:
             raise self._intake.failure
 
@@ -236,6 +242,15 @@ class Appender:
         except AppenderStoppedError as exc:
             if exc is not error:
                 error.add_note(str(exc))
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise DeltaAnalysisError(
+                f"the appender {self.app_id!r} of {self._log.table} was opened by another process, "
+                "of which this one is a fork: open one here, with an app_id of its own",
+                table=self._log.table,
+                app_id=self.app_id,
+            )
 
     @property
     def _snapshot(self) -> Snapshot:
@@ -337,6 +352,7 @@ def appender(
     every: Span = "1s",
     schema_mode: Literal["merge"] | None = None,
     dead_letter: DeadLetter | None = None,
+    compact: bool = False,
     max_bytes: int = _MOST,
     patience: Span = "60s",
     conf: Mapping[str, str] | None = None,
@@ -352,9 +368,6 @@ def appender(
     knows by `last_seq` what the table has, and does not append it again. One `app_id` has one
     appender at a time; a second one is found out at the commit, and stops.
 
-    Small files are compacted after the commits where the table or the conf turns auto compaction
-    on.
-
     Args:
         uri: where the table is, or its `DeltaLog`; the table must exist.
         app_id: who appends; the table's record of it (`txn`) is how it goes on after a crash.
@@ -364,6 +377,8 @@ def appender(
         dead_letter: what to do with rows that don't fit: a local file, which gets a line of JSON
             for each, or a function of a list of `UnfitRow`. They are there before the commit that
             leaves them out; after a crash they may be there twice. `None`: they are refused.
+        compact: put together the small files that this appender has written, as they come. Rivals
+            win, but a DELETE, UPDATE or MERGE that has read such files meanwhile must run again.
         max_bytes: of rows that are held; `append` waits for room. Half of it makes a commit
             before its time.
         patience: for how long a commit is tried again where the storage fails or others are
@@ -377,6 +392,8 @@ def appender(
     require(app_id, lambda each: is_text(each) and bool(each), "app_id", "a text")
     if schema_mode not in (None, "merge"):
         raise refusal(schema_mode, "schema_mode", "'merge' or None")
+    if not isinstance(compact, bool):
+        raise refusal(compact, "compact", "True or False")
     max_bytes = read_whole(max_bytes, "max_bytes")
     require(max_bytes, lambda each: each > 0, "max_bytes", "1 or more")
     return Appender(
@@ -387,6 +404,7 @@ def appender(
         patience=_seconds(patience, "patience"),
         merge_schema=schema_mode == "merge",
         dead_letter=dead_letter,
+        compact=compact,
     )
 
 

@@ -18,7 +18,7 @@ from lakelog.core.actions.operation import Operation
 from lakelog.core.commit.backoff import Backoff
 from lakelog.core.delta_log import begin_change
 from lakelog.core.dml.appending.dead_letters import UnfitRow
-from lakelog.core.dml.arrow_write import append_rows, unfit_rows
+from lakelog.core.dml.arrow_write import Written, append_rows, unfit_rows
 from lakelog.core.dml.table_write import WriteRequest
 from lakelog.core.errors import (
     CommitOutcomeUnknownError,
@@ -31,8 +31,9 @@ from lakelog.core.errors import (
     PostCommitError,
     SchemaMismatchError,
 )
-from lakelog.core.telemetry.catalogue import COMMAND
-from lakelog.core.telemetry.switch import observed
+from lakelog.core.schema.column_fills import is_filled
+from lakelog.core.telemetry.catalogue import APPEND, APPEND_REJECTED, APPEND_ROWS
+from lakelog.core.telemetry.switch import observing
 from lakelog.core.transaction.command_commit import commit_command
 from lakelog.core.transaction.group import GROUP_TAG
 
@@ -40,8 +41,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.dml.appending.compacting import Compactor
     from lakelog.core.dml.appending.dead_letters import DeadLetters
     from lakelog.core.dml.appending.intake import Append, Intake
+    from lakelog.core.schema import StructType
+    from lakelog.core.state.snapshot import Snapshot
+    from lakelog.core.telemetry.switch import Seen
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
 _FIRST_WAIT: Final = 0.05
@@ -64,16 +69,18 @@ class BatchCommitter:
 
     log: DeltaLog
     app_id: str
-    table_id: str
-    """Of the table that was opened; one that was made in its place is another."""
+    opened: Snapshot
+    """The table as it was opened; one that was made in its place is another."""
     merge_schema: bool
     patience: float
     """Seconds for which a batch is tried again."""
     recorded: int
     """The number that the table has recorded last."""
     dead_letters: DeadLetters | None
+    compactor: Compactor | None
     commits: int = 0
     retries: int = 0
+    _rejected: int = 0
     _backoff: Backoff = field(init=False)
 
     def __post_init__(self) -> None:
@@ -90,10 +97,10 @@ class BatchCommitter:
         """
         left = list(batch)
         while left:
-            count, rows = _joined(left)
+            count, rows = _joined(left, (self.log.known_snapshot or self.opened).schema)
             part = left[:count]
             try:
-                version = self._committed(rows, part[-1].seq)
+                version = self._observed(rows, part[-1].seq)
             except _UNFIT as exc:
                 left[:count] = self._sifted(intake, part, rows, exc)
                 continue
@@ -101,6 +108,21 @@ class BatchCommitter:
             self.recorded = part[-1].seq
             intake.settle(part, version)
             left = left[count:]
+
+    def _observed(self, rows: pa.Table, last: int) -> int:
+        log = self.log
+
+        def work(seen: Seen) -> int:
+            version = self._committed(rows, last)
+            seen.note(version=version, rows=rows.num_rows)
+            seen.count(APPEND_ROWS, rows.num_rows)
+            if self.dead_letters is not None:
+                count = self.dead_letters.count
+                seen.count(APPEND_REJECTED, count - self._rejected)
+                self._rejected = count
+            return version
+
+        return observing(log.conf, APPEND, log.table, work)
 
     def _committed(self, rows: pa.Table, last: int) -> int:
         """The version that has the rows, with the record of their last number."""
@@ -113,7 +135,10 @@ class BatchCommitter:
                 if txn.txn_version(self.app_id) != self.recorded:
                     return self._landed(txn, tried, read)
                 read = txn.reads.version if read is None else read
-                return self._append(txn, rows, last)
+                done = self._append(txn, rows, last)
+                if self.compactor is not None:
+                    self.compactor.take(done.adds)
+                return done.version
             except InvalidCommittedVersionError:
                 raise  # no reader would find the rows
             except PostCommitError as exc:
@@ -125,15 +150,14 @@ class BatchCommitter:
             self.retries += 1
             self._backoff.wait(_FIRST_WAIT, at_most=_LONGEST_WAIT)
 
-    def _append(self, txn: OptimisticTransaction, rows: pa.Table, last: int) -> int:
+    def _append(self, txn: OptimisticTransaction, rows: pa.Table, last: int) -> Written:
         if rows.num_rows:
-            with observed(self.log.conf, COMMAND, self.log.table, command="append"):
-                return append_rows(txn, rows, self._request(last))
+            return append_rows(txn, rows, self._request(last))
         # All of them were put aside: only the record moves.
         operation = Operation.write("Append")
         done = commit_command(txn, [], operation, batch=(self.app_id, last), skips_empty=False)
         assert done.version is not None
-        return done.version
+        return Written(done.version, ())
 
     def _request(self, last: int) -> WriteRequest:
         merges = True if self.merge_schema else None
@@ -141,7 +165,7 @@ class BatchCommitter:
 
     def _begun(self) -> OptimisticTransaction:
         txn = begin_change(self.log)
-        if txn.metadata.id != self.table_id:
+        if txn.metadata.id != self.opened.metadata.id:
             raise DeltaAnalysisError(
                 f"the table at {self.log.table} is another one than the appender {self.app_id!r} "
                 "was opened for: it was dropped, and made again. Open an appender for it, and "
@@ -219,11 +243,15 @@ class BatchCommitter:
         }
 
 
-def _joined(appends: Sequence[Append]) -> tuple[int, pa.Table]:
+def _joined(appends: Sequence[Append], table: StructType) -> tuple[int, pa.Table]:
     """As many of the first ones as make one table, and that."""
     schema, count = appends[0].rows.schema, 0
+    filled = {each.name for each in table if is_filled(each)}
     for each in appends:
         if not each.rows.schema.equals(schema):
+            # Beside rows that have it, a column would be null, and not what it is filled with.
+            if filled & {*schema.names} ^ filled & {*each.rows.schema.names}:
+                break
             try:
                 both = [schema, each.rows.schema]
                 schema = pa.unify_schemas(both, promote_options="permissive")

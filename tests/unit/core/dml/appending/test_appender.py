@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import os
 import shutil
 import threading
 from datetime import timedelta
@@ -26,7 +28,9 @@ from lakelog.core import (
     vacuum,
     write_arrow,
 )
+from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.alter import add_columns, add_constraint, drop_constraint, set_properties
+from lakelog.core.dml.appending.compacting import Compactor
 from lakelog.core.dml.arrow_write import append_rows
 from lakelog.core.errors import (
     AppenderFullError,
@@ -39,10 +43,17 @@ from lakelog.core.errors import (
     SchemaMismatchError,
     TableNotFoundError,
 )
-from lakelog.core.schema import PrimitiveType, StructField, StructType, identity_column
+from lakelog.core.schema import (
+    PrimitiveType,
+    StructField,
+    StructType,
+    column_with_default,
+    identity_column,
+)
 from lakelog.logstores import LocalLogStore, LogStore
 from support.faults import Fault, FaultyLogStore
 from support.manual_clock import ManualClock
+from support.telemetry import heard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,6 +75,10 @@ def log_on(store: LogStore, tmp_path: Path, clock: Clock | None = None) -> Delta
 
 def ids(table: str) -> list[int]:
     return sorted(read_arrow(table)["id"].to_pylist())
+
+
+def files(table: str) -> list[str]:
+    return DeltaLog.for_table(table).snapshot.file_table["path"].to_pylist()
 
 
 def rows(*numbers: int) -> list[dict[str, Any]]:
@@ -298,6 +313,121 @@ def test_defaults_and_numbers_are_filled_in_whatever_columns_rows_have(tmp_path:
     assert read_arrow(uri).sort_by("n")["n"].to_pylist() == [1, 2, 3, 4]
 
 
+def test_a_default_is_for_rows_that_lack_the_column_whoever_they_come_with(tmp_path: Path) -> None:
+    uri = str(tmp_path / "filled")
+    fields = (
+        StructField("id", PrimitiveType("long")),
+        column_with_default("source", PrimitiveType("string"), "'unknown'"),
+    )
+    properties = {"delta.feature.allowColumnDefaults": "supported"}
+    create_table(uri, StructType(fields), properties=properties)
+    with appender(uri, app_id="a", every=NEVER) as a:
+        a.append([{"id": 1}])
+        a.append([{"id": 2, "source": "s"}])
+        a.append([{"id": 3, "source": None}])
+        a.append([{"id": 4}])
+    assert read_arrow(uri).sort_by("id")["source"].to_pylist() == ["unknown", "s", None, "unknown"]
+
+
+def test_small_files_are_put_together_as_they_come(table: str) -> None:
+    write_arrow(table, rows(-1), mode="append")
+    (foreign,) = files(table)
+    with appender(table, app_id="a", every=NEVER, compact=True) as a:
+        for number in range(40):
+            a.append(rows(number))
+            a.flush()
+    assert a.metrics.compacted == 32
+    assert ids(table) == list(range(-1, 40))
+    found = files(table)
+    assert foreign in found
+    assert len(found) == 1 + 2 + 8
+    (done, _) = [
+        each for each in DeltaLog.for_table(table).history() if each.operation == "OPTIMIZE"
+    ]
+    assert done.operation_parameters["auto"] == "true"
+
+
+def test_partitions_are_put_together_by_themselves(tmp_path: Path) -> None:
+    uri = str(tmp_path / "parted")
+    create_table(uri, "id bigint, part string", partition_by=["part"])
+    with appender(uri, app_id="a", every=NEVER, compact=True) as a:
+        for number in range(16):
+            a.append([{"id": number, "part": "x"}, {"id": number, "part": "y"}])
+            a.flush()
+    assert a.metrics.compacted == 32
+    assert len(files(uri)) == 2
+    assert read_arrow(uri).num_rows == 32
+
+
+def test_whoever_changes_a_small_file_wins(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_table(str(tmp_path / "t"), "id bigint")
+    store = FaultyLogStore(LocalLogStore())
+    log = log_on(store, tmp_path)
+    compactor = Compactor(log)
+
+    def rival(_: str) -> None:
+        store.before_write = None
+        delete_rows(str(tmp_path / "t"), "id = 3")
+
+    with appender(log, app_id="a", every=NEVER) as a:
+        for number in range(16):
+            a.append(rows(number))
+            a.flush()
+    store.before_write = rival
+    with caplog.at_level(logging.INFO, "lakelog"):
+        compactor.take(to_add_files(log.snapshot.file_table))
+        compactor.close()
+    assert "left 16 small files to OPTIMIZE" in caplog.text
+    assert compactor.files == 0
+    assert ids(log.table) == [each for each in range(16) if each != 3]
+
+
+def test_compaction_that_fails_stops_no_appender(
+    table: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(*_: Any) -> None:
+        raise OSError("injected")
+
+    monkeypatch.setattr(Compactor, "_compact", failing)
+    with appender(table, app_id="a", every=NEVER, compact=True) as a:
+        for number in range(20):
+            a.append(rows(number))
+            a.flush()
+    assert "could not compact 16 small files" in caplog.text
+    assert ids(table) == list(range(20))
+
+
+def test_a_fork_has_no_part_in_its_parents_appender(table: str) -> None:
+    with appender(table, app_id="a", every=NEVER) as a:
+        a.append(rows(1))
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                a.close()
+                for call in (a.flush, lambda: a.append(rows(2))):
+                    with pytest.raises(DeltaAnalysisError, match="is a fork"):
+                        call()
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert ids(table) == [1]
+
+
+def test_batches_are_spans_and_their_rows_are_counted(table: str) -> None:
+    add_constraint(table, "positive", "id > 0")
+    with heard() as hears:
+        with appender(table, app_id="a", every=NEVER, dead_letter=lambda _: None) as a:
+            a.append([{"id": 1}, {"id": "x"}])
+            a.append(rows(2, -3))
+        assert "lakelog.append > lakelog.commit" in hears.tree()
+        assert hears.counts("lakelog.append.rows") == {(): 2}
+        assert hears.counts("lakelog.append.rejected") == {(): 2}
+
+
 def test_back_pressure_says_what_is_acknowledged(tmp_path: Path) -> None:
     store = FaultyLogStore(LocalLogStore())
     create_table(str(tmp_path / "t"), "id bigint")
@@ -456,6 +586,7 @@ def test_coroutines_append(table: str) -> None:
         {"app_id": ""},
         {"app_id": 5},
         {"schema_mode": "overwrite"},
+        {"compact": "yes"},
     ],
 )
 def test_arguments_are_checked(table: str, given: dict[str, Any]) -> None:
@@ -564,7 +695,7 @@ def test_a_hook_that_fails_after_the_commit_does_not_repeat_it(
     table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(*given: Any) -> int:
-        version = append_rows(*given)
+        version = append_rows(*given).version
         raise PostCommitError("the hook failed", table=table, version=version)
 
     monkeypatch.setattr(f"{COMMITTING}.append_rows", failing)
