@@ -1,6 +1,6 @@
 """A process that appends numbered rows, and says which are acknowledged, until it is killed.
 
-    python tests/support/killed_appender.py TABLE APP_ID ROWS
+    python tests/support/killed_appender.py TABLE APP_ID ROWS [SAVE_EVERY]
 
 It goes on after the last number of the table, tells that first, and then each acknowledged number
 on a line of its own. It ends by itself when the table has all of them.
@@ -20,19 +20,21 @@ _WAITING = 20
 
 def main() -> None:
     """Append."""
-    table, app_id, rows = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    with appender(table, app_id=app_id, every="5ms") as a:
+    table, app_id, rows, *save_every = sys.argv[1:]
+    saves = save_every[0] if save_every else None
+    every = "5ms" if saves is None else "50ms"
+    with appender(table, app_id=app_id, every=every, save_every=saves) as a:
         print(a.last_seq, flush=True)
         acknowledger: queue.Queue[Ticket | None] = queue.Queue(_WAITING)
 
         def acknowledge() -> None:
             while (ticket := acknowledger.get()) is not None:
-                ticket.result()
+                ticket.wait_saved()
                 print(ticket.seq, flush=True)
 
         thread = threading.Thread(target=acknowledge)
         thread.start()
-        for number in range(a.last_seq + 1, rows):
+        for number in range(a.last_seq + 1, int(rows)):
             acknowledger.put(a.append([{"id": number, "app": app_id}], seq=number))
         acknowledger.put(None)
         thread.join()

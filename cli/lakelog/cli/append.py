@@ -36,6 +36,10 @@ _CHUNK = 1 << 20
 )
 @click.option("--every", default="1s", show_default=True, help="The longest wait of a line.")
 @click.option(
+    "--save-every",
+    help="The longest wait of a line until it is saved beside the table, where it is safe.",
+)
+@click.option(
     "--dead-letter",
     metavar="FILE",
     type=click.Path(dir_okay=False),
@@ -54,6 +58,7 @@ def command(
     app_id: str,
     seq_field: str | None,
     every: str,
+    save_every: str | None,
     dead_letter: str | None,
     compact: bool,
     schema_mode: Any,
@@ -76,6 +81,7 @@ def command(
         log,
         app_id=app_id,
         every=every,
+        save_every=save_every,
         dead_letter=None if dead is None else dead.put,
         compact=compact,
         schema_mode=schema_mode,

@@ -141,6 +141,12 @@ APPEND_DURATION: Final = Metric(
     ("table", "error"),
     "A batch of an appender: its commit, with whatever is tried again.",
 )
+SAVE_DURATION: Final = Metric(
+    "lakelog.append.save.duration",
+    "s",
+    ("table", "error"),
+    "Rows that an appender saves beside the table, before their commit.",
+)
 APPEND_ROWS: Final = Metric(
     "lakelog.append.rows", "{row}", ("table",), "Rows that appenders brought into the table."
 )
@@ -154,7 +160,7 @@ APPEND_REJECTED: Final = Metric(
 METRICS: Final = (
     *(COMMAND_DURATION, COMMIT_DURATION, ATTEMPTS, CONFLICTS, WAIT_DURATION, FILES),
     *(DATA_SIZE, CHECKPOINT_DURATION, SCAN_DURATION, SCAN_ROWS, SCAN_FILES, BATCH_DURATION),
-    *(APPEND_DURATION, APPEND_ROWS, APPEND_REJECTED),
+    *(APPEND_DURATION, SAVE_DURATION, APPEND_ROWS, APPEND_REJECTED),
 )
 
 COMMAND: Final = SpanKind(
@@ -177,6 +183,13 @@ APPEND: Final = SpanKind(
     ("table", "version", "rows", "error"),
     APPEND_DURATION,
     "A batch of an appender: the rows of many appends, in one commit.",
+)
+SAVE: Final = SpanKind(
+    "lakelog.append.save",
+    "none: an appender saves in a thread of its own",
+    ("table", "rows", "error"),
+    SAVE_DURATION,
+    "Rows that an appender saves beside the table, before their commit.",
 )
 COMMIT: Final = SpanKind(
     "lakelog.commit",
@@ -215,7 +228,7 @@ SCAN: Final = SpanKind(
     "A read of rows by lakelog. What Spark reads by itself is in Spark's own metrics.",
 )
 
-SPANS: Final = (COMMAND, BATCH, APPEND, COMMIT, ATTEMPT, WAIT, CHECKPOINT, SCAN)
+SPANS: Final = (COMMAND, BATCH, APPEND, SAVE, COMMIT, ATTEMPT, WAIT, CHECKPOINT, SCAN)
 
 COMMANDS: Final = (
     *("add columns", "add constraint", "change column", "clone", "cluster by"),

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import threading
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -24,6 +25,9 @@ from lakelog.core.dml.appending.compacting import Compactor
 from lakelog.core.dml.appending.dead_letters import DeadLetters, UnfitRow
 from lakelog.core.dml.appending.given import fitted_rows
 from lakelog.core.dml.appending.intake import Intake, Ticket
+from lakelog.core.dml.appending.patience import Patience
+from lakelog.core.dml.appending.saving import Saver, take_over
+from lakelog.core.dml.appending.segments import Segments, turn_app
 from lakelog.core.errors import AppenderFullError, AppenderStoppedError, DeltaAnalysisError
 
 if TYPE_CHECKING:
@@ -71,6 +75,7 @@ class Appender:
         *,
         app_id: str,
         every: float,
+        save_every: float | None,
         max_bytes: int,
         patience: float,
         merge_schema: bool,
@@ -79,32 +84,51 @@ class Appender:
     ) -> None:
         """Call `appender` instead."""
         snapshot = log.update()
-        recorded = snapshot.txn_version(app_id)
         self._log, self._merges = log, merge_schema
         self._opened, self._pid = snapshot, os.getpid()
         self._dead = None if dead_letter is None else DeadLetters(dead_letter)
         self._compactor = Compactor(log) if compact else None
-        self._intake = Intake(
-            table=log.table,
-            app_id=app_id,
-            clock=log.clock,
-            every=every,
-            max_bytes=max_bytes,
-            acknowledged=recorded,
-            version=snapshot.version,
-        )
         self._committer = BatchCommitter(
             log=log,
             app_id=app_id,
             opened=snapshot,
             merge_schema=merge_schema,
-            patience=patience,
-            recorded=recorded,
+            patience=Patience(log.clock, patience),
+            recorded=snapshot.txn_version(app_id),
+            turn=snapshot.txn_version(turn_app(app_id)),
             dead_letters=self._dead,
             compactor=self._compactor,
         )
-        self._thread = threading.Thread(target=self._run, name="lakelog-appender", daemon=True)
-        self._thread.start()
+        self._segments = Segments(log, app_id, snapshot.metadata.id)
+        saves = save_every is not None
+        if saves:
+            self._segments.check_storage()
+        if saves or self._segments.listed():
+            self._take_over()
+        self._intake = Intake(
+            table=log.table,
+            app_id=app_id,
+            clock=log.clock,
+            every=every,
+            save_every=save_every,
+            max_bytes=max_bytes,
+            acknowledged=self._committer.recorded,
+            version=self._snapshot.version,
+        )
+        self._saver = Saver(
+            log=log,
+            app_id=app_id,
+            segments=self._segments,
+            committer=self._committer,
+            opened=snapshot,
+            patience=Patience(log.clock, patience),
+        )
+        works = [self._run, self._run_saver] if saves else [self._run]
+        self._threads = [
+            threading.Thread(target=each, name="lakelog-appender", daemon=True) for each in works
+        ]
+        for each in self._threads:
+            each.start()
 
     @property
     def app_id(self) -> str:
@@ -113,7 +137,9 @@ class Appender:
 
     @property
     def last_seq(self) -> int:
-        """The last `seq` that is known to be in the table, with all before it; -1 for none.
+        """The last `seq` that is known to be safe, with all before it; -1 for none.
+
+        It is in the table, or with `save_every` saved beside it.
 
         After a crash a producer goes on with what comes after it.
         """
@@ -126,7 +152,7 @@ class Appender:
         return AppenderMetrics(
             rows=intake.appended,
             commits=committer.commits,
-            retries=committer.retries,
+            retries=committer.patience.retries + self._saver.patience.retries,
             rejected=0 if self._dead is None else self._dead.count,
             pending=intake.pending,
             pending_bytes=intake.held,
@@ -155,7 +181,8 @@ class Appender:
             timeout: seconds to wait for room; `None` waits for as long as it takes.
 
         Returns:
-            A ticket; its `result` waits until the rows are in the table. Only then are they safe.
+            A ticket; its `result` waits until the rows are in the table, and `wait_saved` until
+            they are safe.
 
         Raises:
             SchemaMismatchError: the rows don't fit the table; they were not taken, and the `seq`
@@ -212,8 +239,10 @@ class Appender:
         if os.getpid() != self._pid:
             return  # a fork has none of the threads; the process that opened it commits
         self._intake.close()
-        self._thread.join(timeout)
-        if self._thread.is_alive():
+        until = None if timeout is None else time.monotonic() + timeout
+        for each in self._threads:
+            each.join(None if until is None else max(until - time.monotonic(), 0))
+        if any(each.is_alive() for each in self._threads):
             raise TimeoutError(
                 f"the appender {self.app_id!r} of {self._log.table} still commits what it has: "
                 f"{self._intake.pending} appends after seq {self.last_seq}"
@@ -261,8 +290,32 @@ class Appender:
         try:
             while batch := self._intake.take():
                 self._committer.commit(self._intake, batch)
+                self._segments.forget(self._committer.recorded)
         except BaseException as exc:
             self._intake.stop(self._stopped(exc))
+
+    def _run_saver(self) -> None:
+        try:
+            self._saver.run(self._intake)
+        except BaseException as exc:
+            self._intake.stop(self._stopped(exc))
+
+    def _take_over(self) -> None:
+        log, app_id = self._log, self._committer.app_id
+        try:
+            take_over(log, app_id, self._segments, self._committer)
+        except RefusedAppendError as exc:
+            why = exc.__cause__ or exc
+            raise AppenderStoppedError(
+                f"the table {log.table} refuses rows with seq {exc.seq} that an appender "
+                f"{app_id!r} has saved before: {why} Change the table so that it takes them, or "
+                "open the appender with a dead_letter.",
+                table=log.table,
+                app_id=app_id,
+                acknowledged=self._committer.recorded,
+                pending=0,
+                failed_seq=exc.seq,
+            ) from why
 
     def _stopped(self, error: BaseException) -> AppenderStoppedError:
         intake, seq, why = self._intake, None, error
@@ -270,15 +323,22 @@ class Appender:
             seq, why = error.seq, error.__cause__ or error
         at = "" if seq is None else f" at the append with seq {seq}"
         reason = str(why).rstrip(".") or type(why).__name__
+        saved = ""
+        if intake.acknowledged > intake.committed:
+            saved = (
+                f"; those up to seq {intake.acknowledged} are saved beside it, and come to it when "
+                "the next appender is opened"
+            )
         failure = AppenderStoppedError(
             f"the appender {self.app_id!r} of {self._log.table} stopped{at}: {reason}. "
-            f"The table has its appends up to seq {intake.acknowledged} (version "
-            f"{intake.version}); {intake.pending} after that were taken and are not known to be "
-            "there. Open an appender with the same app_id, and append what is after its last_seq.",
+            f"The table has its appends up to seq {intake.committed} (version "
+            f"{intake.version}){saved}; {intake.unsafe} after that were taken and are not known to "
+            "be safe. Open an appender with the same app_id, and append what is after its "
+            "last_seq.",
             table=self._log.table,
             app_id=self.app_id,
             acknowledged=intake.acknowledged,
-            pending=intake.pending,
+            pending=intake.unsafe,
             failed_seq=seq,
         )
         failure.__cause__ = why
@@ -350,6 +410,7 @@ def appender(
     *,
     app_id: str,
     every: Span = "1s",
+    save_every: Span | None = None,
     schema_mode: Literal["merge"] | None = None,
     dead_letter: DeadLetter | None = None,
     compact: bool = False,
@@ -366,13 +427,16 @@ def appender(
     Rows come to the table exactly once: each commit records the last `seq` that it has as the
     application's, in the same version. After a crash, another appender with the same `app_id`
     knows by `last_seq` what the table has, and does not append it again. One `app_id` has one
-    appender at a time; a second one is found out at the commit, and stops.
+    appender at a time; of two, one is found out at its next commit, and stops.
 
     Args:
         uri: where the table is, or its `DeltaLog`; the table must exist.
         app_id: who appends; the table's record of it (`txn`) is how it goes on after a crash.
         every: how long rows wait at most until their commit begins: "500ms", "1s", "2m", seconds,
             or a `timedelta`.
+        save_every: how long rows wait at most until they are saved, in a file beside the table,
+            where they are safe; `None`: they are safe once they are in the table. An appender that
+            is opened after a crash brings what was saved into the table first.
         schema_mode: `merge` adds columns that only the rows have.
         dead_letter: what to do with rows that don't fit: a local file, which gets a line of JSON
             for each, or a function of a list of `UnfitRow`. They are there before the commit that
@@ -387,6 +451,7 @@ def appender(
 
     Raises:
         TableNotFoundError: there is no table; `create_table` makes one.
+        AppenderStoppedError: rows that were saved before can't be brought into the table.
         DeltaAnalysisError: an argument that can't be.
     """
     require(app_id, lambda each: is_text(each) and bool(each), "app_id", "a text")
@@ -400,6 +465,7 @@ def appender(
         log_of(uri, conf),
         app_id=app_id,
         every=_seconds(every, "every"),
+        save_every=None if save_every is None else _seconds(save_every, "save_every"),
         max_bytes=max_bytes,
         patience=_seconds(patience, "patience"),
         merge_schema=schema_mode == "merge",

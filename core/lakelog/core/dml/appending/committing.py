@@ -8,26 +8,22 @@ appender with the same application is seen, in the version that is read or as a 
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from lakelog.core.actions.operation import Operation
-from lakelog.core.commit.backoff import Backoff
 from lakelog.core.delta_log import begin_change
 from lakelog.core.dml.appending.dead_letters import UnfitRow
+from lakelog.core.dml.appending.segments import turn_app
 from lakelog.core.dml.arrow_write import Written, append_rows, unfit_rows
 from lakelog.core.dml.table_write import WriteRequest
 from lakelog.core.errors import (
-    CommitOutcomeUnknownError,
     ConstraintViolationError,
     DeltaAnalysisError,
-    DeltaConcurrentModificationException,
-    DeltaError,
     InvalidCommittedVersionError,
-    MaxCommitAttemptsExceededError,
     PostCommitError,
     SchemaMismatchError,
 )
@@ -44,13 +40,12 @@ if TYPE_CHECKING:
     from lakelog.core.dml.appending.compacting import Compactor
     from lakelog.core.dml.appending.dead_letters import DeadLetters
     from lakelog.core.dml.appending.intake import Append, Intake
+    from lakelog.core.dml.appending.patience import Patience
     from lakelog.core.schema import StructType
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.telemetry.switch import Seen
     from lakelog.core.transaction.optimistic import OptimisticTransaction
 
-_FIRST_WAIT: Final = 0.05
-_LONGEST_WAIT: Final = 2.0
 _UNFIT: Final = (ConstraintViolationError, SchemaMismatchError)
 
 
@@ -63,6 +58,10 @@ class RefusedAppendError(Exception):
         self.seq = seq
 
 
+class RecordMovedError(DeltaAnalysisError):
+    """Another appender has the same application, or what the table recorded of it is gone."""
+
+
 @dataclass(slots=True, kw_only=True)
 class BatchCommitter:
     """Commits what an intake gives it, one batch at a time."""
@@ -72,20 +71,15 @@ class BatchCommitter:
     opened: Snapshot
     """The table as it was opened; one that was made in its place is another."""
     merge_schema: bool
-    patience: float
-    """Seconds for which a batch is tried again."""
+    patience: Patience
     recorded: int
     """The number that the table has recorded last."""
+    turn: int = -1
+    """The last take-over of the application that the table has recorded; see `segments`."""
     dead_letters: DeadLetters | None
     compactor: Compactor | None
     commits: int = 0
-    retries: int = 0
     _rejected: int = 0
-    _backoff: Backoff = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Wait by the clock of the log."""
-        self._backoff = Backoff(self.log.clock, _LONGEST_WAIT)
 
     def commit(self, intake: Intake, batch: Sequence[Append]) -> None:
         """Commit what was taken, and settle it.
@@ -97,7 +91,7 @@ class BatchCommitter:
         """
         left = list(batch)
         while left:
-            count, rows = _joined(left, (self.log.known_snapshot or self.opened).schema)
+            count, rows = joined(left, (self.log.known_snapshot or self.opened).schema)
             part = left[:count]
             try:
                 version = self._observed(rows, part[-1].seq)
@@ -126,13 +120,12 @@ class BatchCommitter:
 
     def _committed(self, rows: pa.Table, last: int) -> int:
         """The version that has the rows, with the record of their last number."""
-        clock, tried, read = self.log.clock, set[str](), None
-        until = clock.monotonic() + self.patience
+        until, tried, read = self.patience.begin(), set[str](), None
         while True:
             txn = None
             try:
                 txn = self._begun()
-                if txn.txn_version(self.app_id) != self.recorded:
+                if not self._is_mine(txn):
                     return self._landed(txn, tried, read)
                 read = txn.reads.version if read is None else read
                 done = self._append(txn, rows, last)
@@ -145,10 +138,42 @@ class BatchCommitter:
                 return int(exc.version)
             except Exception as exc:
                 tried |= {each.txn_id for each in txn.attempts} if txn else set()
-                if not _may_pass(exc) or clock.monotonic() >= until:
-                    raise
-            self.retries += 1
-            self._backoff.wait(_FIRST_WAIT, at_most=_LONGEST_WAIT)
+                self.patience.bear(exc, until)
+
+    def take_turn(self, turn: int) -> None:
+        """Let the table refuse the commits of whoever had the application before.
+
+        Args:
+            turn: the position of the take-over.
+
+        Raises:
+            RecordMovedError: whoever had it has committed meanwhile.
+            DeltaError: what a commit raises.
+            OSError: the storage failed for longer than `patience`.
+        """
+        until, operation = self.patience.begin(), Operation.write("Append")
+        while True:
+            try:
+                txn = self._begun()
+                if txn.txn_version(turn_app(self.app_id)) != turn:
+                    if not self._is_mine(txn):
+                        raise self._moved(txn)
+                    batch = (turn_app(self.app_id), turn)
+                    commit_command(txn, [], operation, batch=batch, skips_empty=False)
+            except InvalidCommittedVersionError:
+                raise
+            except PostCommitError:
+                pass
+            except Exception as exc:
+                self.patience.bear(exc, until)
+                continue
+            self.turn = turn
+            return
+
+    def _is_mine(self, txn: OptimisticTransaction) -> bool:
+        """Whether the table has recorded what this appender did last, and no later take-over."""
+        is_last = txn.txn_version(self.app_id) == self.recorded
+        return txn.txn_version(turn_app(self.app_id)) <= self.turn and is_last
 
     def _append(self, txn: OptimisticTransaction, rows: pa.Table, last: int) -> Written:
         if rows.num_rows:
@@ -184,7 +209,10 @@ class BatchCommitter:
                 group = (info.get("tags") or {}).get(GROUP_TAG, "")
                 if tried & {info.get("txnId"), *group.split(",")}:
                     return entry.version
-        raise DeltaAnalysisError(
+        raise self._moved(txn)
+
+    def _moved(self, txn: OptimisticTransaction) -> RecordMovedError:
+        return RecordMovedError(
             f"the table {self.log.table} has recorded seq {txn.txn_version(self.app_id)} of the "
             f"app_id {self.app_id!r}, and this appender {self.recorded}: another appender has the "
             "same app_id (give each its own), or the record is gone, by RESTORE or by "
@@ -243,7 +271,7 @@ class BatchCommitter:
         }
 
 
-def _joined(appends: Sequence[Append], table: StructType) -> tuple[int, pa.Table]:
+def joined(appends: Sequence[Append], table: StructType) -> tuple[int, pa.Table]:
     """As many of the first ones as make one table, and that."""
     schema, count = appends[0].rows.schema, 0
     filled = {each.name for each in table if is_filled(each)}
@@ -260,12 +288,3 @@ def _joined(appends: Sequence[Append], table: StructType) -> tuple[int, pa.Table
         count += 1
     tables = [each.rows for each in appends[:count]]
     return count, pa.concat_tables(tables, promote_options="permissive").combine_chunks()
-
-
-def _may_pass(error: Exception) -> bool:
-    """Whether the same may go well a moment later."""
-    if isinstance(error, DeltaConcurrentModificationException | MaxCommitAttemptsExceededError):
-        return True
-    if isinstance(error, DeltaError):
-        return False
-    return isinstance(error, CommitOutcomeUnknownError | OSError)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -41,8 +42,10 @@ class Ticket:
         self.seq: int = seq
         """The append's number."""
         self._future: Future[int] = Future()
+        self._saved: Future[None] = Future()
         # Who stops waiting doesn't take the rows back.
         self._future.set_running_or_notify_cancel()
+        self._saved.set_running_or_notify_cancel()
 
     def done(self) -> bool:
         """Whether `result` returns or raises at once."""
@@ -64,12 +67,52 @@ class Ticket:
         """
         return self._future.result(timeout)
 
+    def wait_saved(self, timeout: float | None = None) -> None:
+        """Wait until the rows are safe: whatever becomes of this process, they come to the table.
+
+        Without `save_every` that is when they are in the table.
+
+        Args:
+            timeout: seconds; `None` waits for as long as it takes.
+
+        Raises:
+            TimeoutError: it takes longer; the rows still wait.
+            AppenderStoppedError: they are not known to be safe.
+        """
+        self._saved.result(timeout)
+
+    async def saved(self) -> None:
+        """`wait_saved`, for coroutines.
+
+        Raises:
+            AppenderStoppedError: see there.
+        """
+        import asyncio
+
+        await asyncio.wrap_future(self._saved)
+
     def __await__(self) -> Generator[object, None, int]:
         """The same as `result`."""
         import asyncio
 
         waiting: asyncio.Future[int] = asyncio.wrap_future(self._future)
         return waiting.__await__()
+
+    # One thread may say that all is well while another one stops: the first of them counts.
+
+    def _is_saved(self) -> None:
+        with suppress(InvalidStateError):
+            self._saved.set_result(None)
+
+    def _settle(self, version: int) -> None:
+        self._is_saved()
+        with suppress(InvalidStateError):
+            self._future.set_result(version)
+
+    def _fail(self, failure: AppenderStoppedError) -> None:
+        for each in (self._saved, self._future):
+            with suppress(InvalidStateError):
+                each.set_exception(failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +122,8 @@ class Append:
     rows: pa.Table
     ticket: Ticket
     size: int
+    came: float
+    """When, by the clock's `monotonic`."""
 
     @property
     def seq(self) -> int:
@@ -96,21 +141,25 @@ class Intake:
     clock: Clock
     every: float
     """Seconds that an append waits at most until it is taken."""
+    save_every: float | None
+    """Seconds that it waits at most until it is saved; `None`: its commit saves it."""
     max_bytes: int
     """Of all appends that are not settled; a single larger one is taken when there is no other."""
     acknowledged: int
-    """The last number that is known to be in the table."""
+    """The last number that is known to be safe."""
     version: int
-    """The version by which that is known."""
+    """The last version that is known to have rows of it."""
     appended: int = 0
     """Rows that were settled."""
+    committed: int = field(init=False)
+    """The last number that is known to be in the table."""
     _last: int = field(init=False)
     _first: int = field(init=False)
+    _unsaved: list[Append] = field(default_factory=list)
     _waiting: list[Append] = field(default_factory=list)
     _taken: list[Append] = field(default_factory=list)
     _held: int = 0
-    _since: float = 0.0
-    _hurries: bool = False
+    _hurried: int = -1
     _closes: bool = False
     _failure: AppenderStoppedError | None = None
     _known: OrderedDict[int, tuple[bytes, Ticket]] = field(default_factory=OrderedDict)
@@ -118,12 +167,18 @@ class Intake:
 
     def __post_init__(self) -> None:
         """Go on after the last number in the table."""
-        self._last = self._first = self.acknowledged
+        self._last = self._first = self.committed = self.acknowledged
 
     @property
     def pending(self) -> int:
         """Appends that are not settled."""
-        return len(self._waiting) + len(self._taken)
+        return len(self._unsaved) + len(self._waiting) + len(self._taken)
+
+    @property
+    def unsafe(self) -> int:
+        """Those of them that are not known to be safe."""
+        waiting = [*self._taken, *self._waiting, *self._unsaved]
+        return sum(each.seq > self.acknowledged for each in waiting)
 
     @property
     def held(self) -> int:
@@ -135,7 +190,7 @@ class Intake:
         if seq is None or seq > self._first:
             return None
         ticket = Ticket(seq)
-        ticket._future.set_result(self.version)
+        ticket._settle(self.version)
         return ticket
 
     def put(
@@ -176,12 +231,39 @@ class Intake:
             self._last, ticket = number, Ticket(number)
             if digest is not None:
                 self._remember(digest, ticket)
-            if not self._waiting:
-                self._since = self.clock.monotonic()
-            self._waiting.append(Append(rows, ticket, size))
+            goes = self._waiting if self.save_every is None else self._unsaved
+            goes.append(Append(rows, ticket, size, self.clock.monotonic()))
             self._held += size
             self._changed.notify_all()
             return ticket
+
+    def unsaved(self) -> list[Append]:
+        """What is to be saved next, once that is due; nothing once it is closed and empty."""
+        assert self.save_every is not None
+        with self._changed:
+            every = self.save_every
+            self._wait_until_due(lambda: self._unsaved, every)
+            return list(self._unsaved)
+
+    def saved(self, appends: Sequence[Append], *, by_commit: bool = False) -> None:
+        """The first of what is unsaved is safe, and waits for its commit.
+
+        Args:
+            appends: they.
+            by_commit: they are not safe before that, which is due at once.
+        """
+        with self._changed:
+            if self._failure is not None:
+                return
+            self._unsaved = self._unsaved[len(appends) :]
+            self._waiting += appends
+            if by_commit:
+                self._hurried = max(self._hurried, appends[-1].seq)
+            else:
+                self.acknowledged = appends[-1].seq
+            self._changed.notify_all()
+        for each in () if by_commit else appends:
+            each.ticket._is_saved()
 
     def take(self, *, waits: bool = True) -> list[Append]:
         """What is due, to be settled next; nothing once it is closed and empty.
@@ -190,13 +272,11 @@ class Intake:
             waits: whether to wait until something is due.
         """
         with self._changed:
-            while waits and not self._is_due() and not (self._closes and not self._waiting):
-                left = self._since + self.every - self.clock.monotonic()
-                self._changed.wait(max(left, 0.001) if self._waiting else None)
-            if not self._is_due():
+            if waits:
+                self._wait_until_due(lambda: self._waiting, self.every)
+            elif not self._is_due(self._waiting, self.every):
                 return []
             self._taken, self._waiting = self._waiting, []
-            self._hurries = False
             return self._taken
 
     def settle(self, appends: Sequence[Append], version: int) -> None:
@@ -207,24 +287,28 @@ class Intake:
             version: that holds them.
         """
         with self._changed:
-            self._taken = self._taken[len(appends) :]
-            self._held -= sum(each.size for each in appends)
+            if self._failure is None:
+                self._taken = self._taken[len(appends) :]
+                self._held -= sum(each.size for each in appends)
             self.appended += sum(each.rows.num_rows for each in appends)
             if appends:
-                self.acknowledged, self.version = appends[-1].seq, version
+                self.committed, self.version = appends[-1].seq, version
+                self.acknowledged = max(self.acknowledged, self.committed)
             self._changed.notify_all()
         for each in appends:
-            each.ticket._future.set_result(version)
+            each.ticket._settle(version)
 
     def stop(self, failure: AppenderStoppedError) -> None:
         """Settle nothing any more: who waits gets the failure."""
         with self._changed:
+            if self._failure is not None:
+                return
             self._failure = failure
-            left = self._taken + self._waiting
-            self._taken, self._waiting, self._held = [], [], 0
+            left = self._taken + self._waiting + self._unsaved
+            self._taken, self._waiting, self._unsaved, self._held = [], [], [], 0
             self._changed.notify_all()
         for each in left:
-            each.ticket._future.set_exception(failure)
+            each.ticket._fail(failure)
 
     def hurry(self) -> Ticket | None:
         """Let what waits be due now.
@@ -238,8 +322,8 @@ class Intake:
         with self._changed:
             if self._failure is not None:
                 raise self._failure
-            left = self._waiting or self._taken
-            self._hurries = bool(self._waiting)
+            left = self._unsaved or self._waiting or self._taken
+            self._hurried = self._last
             self._changed.notify_all()
             return left[-1].ticket if left else None
 
@@ -259,12 +343,22 @@ class Intake:
         over = self._failure is not None or self._closes
         return over or not self._held or self._held + size <= self.max_bytes
 
-    def _is_due(self) -> bool:
-        if not self._waiting:
+    def _wait_until_due(self, appends: Callable[[], list[Append]], every: float) -> None:
+        """Wait until some are due, or no more can come."""
+        while not self._is_due(appends(), every):
+            first = next(iter(appends()), None)
+            ends = self._closes and not self._unsaved and first is None
+            if ends or self._failure is not None:
+                return
+            left = None if first is None else first.came + every - self.clock.monotonic()
+            self._changed.wait(None if left is None else max(left, 0.001))
+
+    def _is_due(self, appends: Sequence[Append], every: float) -> bool:
+        if not appends:
             return False
         full = 2 * self._held >= self.max_bytes
-        old = self.clock.monotonic() - self._since >= self.every
-        return old or full or self._hurries or self._closes
+        old = self.clock.monotonic() - appends[0].came >= every
+        return old or full or self._closes or appends[0].seq <= self._hurried
 
     def _check_open(self) -> None:
         if self._failure is not None:
@@ -281,7 +375,7 @@ class Intake:
             f"the appender {self.app_id!r} of {self.table} holds {self._held} bytes that are not "
             f"in the table yet, in {self.pending} appends, and had no room for more within "
             f"{timeout} seconds. These rows were not taken. The table has the appends up to seq "
-            f"{self.acknowledged} (version {self.version}). Append again later, or give more "
+            f"{self.committed} (version {self.version}). Append again later, or give more "
             f"max_bytes ({self.max_bytes}).",
             table=self.table,
             app_id=self.app_id,

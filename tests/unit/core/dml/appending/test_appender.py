@@ -129,6 +129,7 @@ def test_rows_are_due_when_the_first_of_them_has_waited_long_enough(table: str) 
         app_id="a",
         clock=clock,
         every=1.0,
+        save_every=None,
         max_bytes=1 << 20,
         acknowledged=-1,
         version=0,
@@ -587,6 +588,7 @@ def test_coroutines_append(table: str) -> None:
         {"app_id": 5},
         {"schema_mode": "overwrite"},
         {"compact": "yes"},
+        {"save_every": "soon"},
     ],
 )
 def test_arguments_are_checked(table: str, given: dict[str, Any]) -> None:

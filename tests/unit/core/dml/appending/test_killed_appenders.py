@@ -8,17 +8,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakelog.core import DeltaLog, create_table, optimize, read_arrow
+import pytest
+
+from lakelog.core import DeltaLog, appender, create_table, optimize, read_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 SCRIPT = Path(__file__).parents[4] / "support" / "killed_appender.py"
 ROWS, KILLS = 400, 4
 
 
-def _start(table: str, app: str) -> subprocess.Popen[str]:
-    command = [sys.executable, str(SCRIPT), table, app, str(ROWS)]
+def _start(table: str, app: str, options: Sequence[str]) -> subprocess.Popen[str]:
+    command = [sys.executable, str(SCRIPT), table, app, str(ROWS), *options]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
@@ -34,12 +36,15 @@ def _of(table: str, app: str) -> list[int]:
     return sorted(rows["id"].to_pylist())
 
 
-def test_what_was_acknowledged_before_a_kill_is_there_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("1ms",)])
+def test_what_was_acknowledged_before_a_kill_is_there_once(
+    tmp_path: Path, options: Sequence[str]
+) -> None:
     table, draw = str(tmp_path / "t"), random.Random(1)
     create_table(table, "id bigint, app string")
     acknowledged: dict[str, int] = {"one": -1, "two": -1}
     for kill in range(KILLS):
-        running = {app: _start(table, app) for app in acknowledged}
+        running = {app: _start(table, app, options) for app in acknowledged}
         for app, process in running.items():
             found = _lines(process)
             first = next(found)
@@ -50,6 +55,8 @@ def test_what_was_acknowledged_before_a_kill_is_there_once(tmp_path: Path) -> No
             process.kill()
             with process:  # what it said before it died counts as well
                 acknowledged[app] = max([acknowledged[app], *found])
+        for app in acknowledged if options else ():
+            appender(table, app_id=app).close()  # brings in what was saved
         for app, last in acknowledged.items():
             there = _of(table, app)
             assert there == list(range(len(there))), (kill, app)
@@ -57,7 +64,7 @@ def test_what_was_acknowledged_before_a_kill_is_there_once(tmp_path: Path) -> No
         if kill % 2 == 1:
             optimize(table)
     for app in acknowledged:
-        with _start(table, app) as process:
+        with _start(table, app, options) as process:
             assert max(_lines(process)) == ROWS - 1
         assert process.returncode == 0
         assert _of(table, app) == list(range(ROWS))
