@@ -234,7 +234,8 @@ class Intake:
             goes = self._waiting if self.save_every is None else self._unsaved
             goes.append(Append(rows, ticket, size, self.clock.monotonic()))
             self._held += size
-            self._changed.notify_all()
+            if len(goes) == 1 or self._is_half_full:  # whoever takes them knows when they are due
+                self._changed.notify_all()
             return ticket
 
     def unsaved(self) -> list[Append]:
@@ -338,6 +339,10 @@ class Intake:
         """Why it has stopped."""
         return self._failure
 
+    @property
+    def _is_half_full(self) -> bool:
+        return 2 * self._held >= self.max_bytes
+
     def _has_room(self, size: int) -> bool:
         # Whoever waits must wake up where no room will ever come.
         over = self._failure is not None or self._closes
@@ -356,9 +361,9 @@ class Intake:
     def _is_due(self, appends: Sequence[Append], every: float) -> bool:
         if not appends:
             return False
-        full = 2 * self._held >= self.max_bytes
-        old = self.clock.monotonic() - appends[0].came >= every
-        return old or full or self._closes or appends[0].seq <= self._hurried
+        if self._is_half_full or self._closes or appends[0].seq <= self._hurried:
+            return True
+        return self.clock.monotonic() - appends[0].came >= every
 
     def _check_open(self) -> None:
         if self._failure is not None:
