@@ -10,7 +10,7 @@ from lakelog.core.dml.appending.committing import RecordMovedError, joined
 from lakelog.core.dml.appending.intake import Append, Intake, Ticket
 from lakelog.core.dml.appending.segments import MissingSegmentError, new_identity, turn_app
 from lakelog.core.telemetry.catalogue import SAVE
-from lakelog.core.telemetry.switch import observing
+from lakelog.core.telemetry.switch import observed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from lakelog.core.dml.appending.patience import Patience
     from lakelog.core.dml.appending.segments import SavedAppend, Segments
     from lakelog.core.state.snapshot import Snapshot
-    from lakelog.core.telemetry.switch import Seen
     from lakelog.logstores import FileStatus
 
 _LARGEST: Final = 8 << 20
@@ -70,16 +69,15 @@ class Saver:
                 self.segments.go_on_after(part[0].seq)
                 continue
             count, rows = joined(part, (self.log.known_snapshot or self.opened).schema)
-            observing(
-                self.log.conf,
-                SAVE,
-                self.log.table,
-                lambda seen, saved=part[:count], rows=rows: self._save(saved, rows, seen),
-            )
+            self._save(part[:count], rows)
             intake.saved(part[:count])
 
-    def _save(self, appends: Sequence[Append], rows: pa.Table, seen: Seen) -> None:
-        seen.note(rows=rows.num_rows)
+    def _save(self, appends: Sequence[Append], rows: pa.Table) -> None:
+        log, count = self.log, rows.num_rows
+        with observed(log.conf, SAVE, log.table, rows=count):
+            self._put(appends, rows)
+
+    def _put(self, appends: Sequence[Append], rows: pa.Table) -> None:
         identity, until = new_identity(), self.patience.begin()
         while True:
             try:
@@ -138,7 +136,7 @@ def take_over(log: DeltaLog, app_id: str, segments: Segments, committer: BatchCo
             break
     segments.forget(committer.recorded)
     segments.go_on_after(committer.recorded)
-    segments.tidy(listed)
+    segments.tidy(listed, turn)
 
 
 def _bring_in(

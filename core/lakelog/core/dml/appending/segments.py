@@ -195,15 +195,20 @@ class Segments:
             last = header["seqs"][-1]
         return found
 
-    def tidy(self, listed: Sequence[FileStatus]) -> None:
+    def tidy(self, listed: Sequence[FileStatus], turn: int) -> None:
         """Delete what is old, once all that was saved is in the table.
 
         Args:
             listed: what `take_over` gave.
+            turn: the position of the own take-over, which stays whatever the clocks say.
         """
         oldest = self._log.clock.now_ms() - _KEPT_MS
         self._log.store.delete_files(
-            [each.path for each in listed if each.modification_time < oldest]
+            [
+                each.path
+                for each in listed
+                if each.modification_time < oldest and each.name < _name(turn)
+            ]
         )
 
     def put(self, appends: Sequence[Append], rows: pa.Table, recorded: int, identity: str) -> None:

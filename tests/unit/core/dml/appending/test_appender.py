@@ -78,7 +78,7 @@ def ids(table: str) -> list[int]:
 
 
 def files(table: str) -> list[str]:
-    return DeltaLog.for_table(table).snapshot.file_table["path"].to_pylist()
+    return [str(each) for each in DeltaLog.for_table(table).snapshot.file_table["path"]]
 
 
 def rows(*numbers: int) -> list[dict[str, Any]]:
@@ -342,10 +342,8 @@ def test_small_files_are_put_together_as_they_come(table: str) -> None:
     found = files(table)
     assert foreign in found
     assert len(found) == 1 + 2 + 8
-    (done, _) = [
-        each for each in DeltaLog.for_table(table).history() if each.operation == "OPTIMIZE"
-    ]
-    assert done.operation_parameters["auto"] == "true"
+    history = DeltaLog.for_table(table).history()
+    assert sum(each.operation == "OPTIMIZE" for each in history) == 2
 
 
 def test_partitions_are_put_together_by_themselves(tmp_path: Path) -> None:

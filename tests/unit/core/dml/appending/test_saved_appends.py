@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -483,16 +484,17 @@ def test_saving_is_a_span_and_its_time_is_measured(table: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
-    [({"partial_write_visible": True}, "half written"), ({"consistent_listing": False}, "late")],
+    ("unfit", "says"),
+    [
+        (replace(LocalLogStore().capabilities, partial_write_visible=True), "half written"),
+        (replace(LocalLogStore().capabilities, consistent_listing=False), "late"),
+    ],
 )
-def test_a_storage_must_be_fit_for_it(table: str, given: dict[str, bool], says: str) -> None:
+def test_a_storage_must_be_fit_for_it(table: str, unfit: Capabilities, says: str) -> None:
     class Unfit(LocalLogStore):
         @property
         def capabilities(self) -> Capabilities:
-            from dataclasses import replace
-
-            return replace(super().capabilities, **given)
+            return unfit
 
     with pytest.raises(DeltaAnalysisError, match=says):
         saving_appender(log_on(Unfit(), table))
