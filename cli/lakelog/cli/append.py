@@ -69,20 +69,18 @@ def command(
     Lines that the table has already are left out: after a crash, send them again from the start,
     or from wherever is before the last one that arrived.
     """
-    from lakelog.core import UnfitRow, appender
-    from lakelog.core.dml.appending.dead_letters import DeadLetters
+    from lakelog.core import appender
     from lakelog.core.errors import DeltaAnalysisError
 
     scrubber = Scrubber(conf)
     log = open_log(uri, conf)
     known = skipped = 0
-    dead = None if dead_letter is None else DeadLetters(dead_letter)
     opened = appender(
         log,
         app_id=app_id,
         every=every,
         save_every=save_every,
-        dead_letter=None if dead is None else dead.put,
+        dead_letter=dead_letter,
         compact=compact,
         schema_mode=schema_mode,
     )
@@ -97,13 +95,13 @@ def command(
                     row = _row(text, known)
                     last = known - 1 if seq_field is None else _number(row, seq_field, known)
                 except DeltaAnalysisError as exc:
-                    if dead is None:
+                    if dead_letter is None:
                         raise
                     # Without a number it has a place: after the line before it.
                     number = known - 1 if seq_field is None else number
                     if number > first or (seq_field is not None and number in (first, -1)):
                         unread = {"line": text.decode(errors="replace")}
-                        dead.put([UnfitRow(max(number, 0), unread, str(exc))])
+                        a.reject(unread, str(exc), seq=max(number, 0))
                     continue
                 if last <= number:
                     raise DeltaAnalysisError(
@@ -125,7 +123,7 @@ def command(
             "lines": known,
             "appended": done.rows,
             "already_there": skipped,
-            "rejected": 0 if dead is None else dead.count,
+            "rejected": done.rejected,
             "commits": done.commits,
             "last_seq": a.last_seq,
         }
@@ -136,7 +134,7 @@ def command(
     heading(found["table"])
     line(
         f"Appended {done.rows} of {known} lines in {done.commits} commits; {skipped} were there "
-        f"already, {found['rejected']} did not fit. The last number is {a.last_seq}.",
+        f"already, {done.rejected} did not fit. The last number is {a.last_seq}.",
         "green",
     )
 

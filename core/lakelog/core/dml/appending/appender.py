@@ -9,7 +9,7 @@ import threading
 import time
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from lakelog.core.arguments import (
     is_text,
@@ -208,6 +208,27 @@ class Appender:
                 dead.put([UnfitRow(number, row, str(exc)) for row, exc in unfit])
 
         return self._intake.put(table, seq, timeout, put_aside if unfit else None)
+
+    def reject(self, row: Mapping[str, Any], reason: str, *, seq: int) -> None:
+        """Put a row aside as a dead letter: one that the producer itself can't read.
+
+        Args:
+            row: what there is of it.
+            reason: for whoever looks at the dead letters.
+            seq: of the append that it would have been in; that is still to be appended, without it.
+
+        Raises:
+            DeltaAnalysisError: the appender has no `dead_letter`.
+            OSError: the file of dead letters can't be written.
+        """
+        if self._dead is None:
+            raise DeltaAnalysisError(
+                f"the appender {self.app_id!r} of {self._log.table} has no dead_letter, to which "
+                f"a row with seq {seq} could be put aside: {reason}",
+                table=self._log.table,
+                app_id=self.app_id,
+            )
+        self._dead.put([UnfitRow(seq, row, reason)])
 
     def flush(self, timeout: float | None = None) -> int:
         """Commit now what was taken so far, and wait for it.

@@ -259,6 +259,20 @@ def test_dead_letters_are_the_rows_that_do_not_fit(table: str, tmp_path: Path) -
     assert "positive" in found[3]["reason"]
 
 
+def test_a_producer_puts_aside_what_it_can_not_read(table: str) -> None:
+    dead: list[UnfitRow] = []
+    with appender(table, app_id="a", every=NEVER, dead_letter=dead.extend) as a:
+        a.reject({"line": "nothing"}, "no JSON", seq=4)
+        a.append(rows(1), seq=4)
+        assert a.metrics.rejected == 1
+    assert dead == [UnfitRow(4, {"line": "nothing"}, "no JSON")]
+    with (
+        appender(table, app_id="b") as b,
+        pytest.raises(DeltaAnalysisError, match="no dead_letter"),
+    ):
+        b.reject({}, "no JSON", seq=1)
+
+
 def test_an_append_of_dead_letters_alone_is_settled(table: str) -> None:
     dead: list[UnfitRow] = []
     with appender(table, app_id="a", every=NEVER, dead_letter=dead.extend) as a:
