@@ -107,6 +107,7 @@ ARGUMENTS: dict[str, list[list[str]]] = {
     "merge": [["{uri}", "{rows}", "--on", "target.id = source.id"]],
     "repair": [["{uri}", "--dry-run"]],
     "report": [["{uri}", "-o", "{new}"], ["{uri}", "--json"]],
+    "append": [["{uri}", "--app-id", f"a{HOSTILE}"]],
     "write": [["{uri}", "{rows}"], ["{uri}", "{rows}", "--mode", "append"]],
     "checkpoint": [["{uri}"], ["{uri}", "--dry-run"]],
     "conflicts": [["{events}"]],
