@@ -286,7 +286,7 @@ def read_commits(
 
     versions = sorted(paths)
     far = is_far(store)
-    if len(versions) < (2 if far else 3):
+    if len(versions) < 2:
         return [read(version) for version in versions]
     from lakelog.core.log.readers import read_side_by_side
 

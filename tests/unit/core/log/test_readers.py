@@ -60,6 +60,18 @@ def test_on_a_disk_of_this_host_sixteen_are_enough() -> None:
     assert crowd.most <= 16
 
 
+def test_what_a_disk_of_this_host_has_at_hand_needs_no_threads() -> None:
+    keys = range(200)
+    readers = []
+
+    def read(key: int) -> int:
+        readers.append(threading.get_ident())
+        return key
+
+    assert read_side_by_side(read, keys, far=False, clock=_waits(0.0).__next__) == [*keys]
+    assert set(readers) == {threading.get_ident()}
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 17, 200])
 def test_every_key_is_read_once_and_keeps_its_place(count: int) -> None:
     asked: list[int] = []
