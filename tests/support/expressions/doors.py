@@ -21,6 +21,7 @@ from lakelog.core.expressions.tree import is_computed, is_opaque
 from lakelog.core.expressions.values.evaluate import evaluate_value, value_type
 from lakelog.core.metadata.fill_declarations import check_filled_columns
 from lakelog.core.rows.checks import ruled_rows
+from lakelog.core.rows.constraints import table_constraints
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from support.expressions.texts import SCHEMA, rows
 
@@ -103,9 +104,11 @@ def as_check(text: str) -> Any:
         configuration={"delta.constraints.given": text},
     )
 
+    rules = table_constraints(metadata)
+
     def satisfies(at: int) -> bool | None:
         try:
-            ruled_rows(_ROWS.slice(at, 1), metadata, SCHEMA, "t", _CONTEXT)
+            ruled_rows(_ROWS.slice(at, 1), rules, SCHEMA, "t", _CONTEXT)
         except ConstraintViolationError:
             return False
         return True

@@ -26,6 +26,7 @@ from lakelog.core.input.row_source import RowSource
 from lakelog.core.maintain.after_command import end_command
 from lakelog.core.progress import Progress, progress_callback
 from lakelog.core.rows.checks import check_rows, ruled_rows
+from lakelog.core.rows.constraints import table_constraints
 from lakelog.core.rows.filling import fill_rows
 from lakelog.core.schema.rules import as_list, check_holds_rows
 from lakelog.core.telemetry.switch import command
@@ -299,12 +300,13 @@ def _filled(
     """The rows as the table has them, checked; each piece once, as it is needed."""
     log, written = txn.delta_log, 0
     context = EvalContext.of(log.conf, log.clock.now_ms())
+    rules = table_constraints(txn.metadata, schema)
     for data in job.data.tables():
         protocol = txn.changes.protocol
         filled = fill_rows(data, schema, protocol, log.table, context, before=written)
         written += data.num_rows
         del data
-        rows = ruled_rows(filled.rows, txn.metadata, schema, log.table, context)
+        rows = ruled_rows(filled.rows, rules, schema, log.table, context)
         filled = filled._replace(rows=rows)
         del rows
         if predicate is not None:

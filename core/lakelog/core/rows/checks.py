@@ -11,13 +11,13 @@ from lakelog.core.expressions.context import DEFAULTS, EvalContext
 from lakelog.core.expressions.filter import parse_filter
 from lakelog.core.expressions.tree import columns
 from lakelog.core.portable.shown_values import python_value
-from lakelog.core.rows.constraints import table_constraints
 from lakelog.core.schema.column_paths import split_path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
-    from lakelog.core.actions import Metadata
     from lakelog.core.expressions.tree import Expression
     from lakelog.core.rows.constraints import Constraint
     from lakelog.core.schema import StructType
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def ruled_rows(
     rows: pa.Table,
-    metadata: Metadata,
+    rules: Iterable[Constraint],
     schema: StructType,
     table: str,
     context: EvalContext = DEFAULTS,
@@ -35,7 +35,7 @@ def ruled_rows(
 
     Args:
         rows: with exactly the columns of `schema`.
-        metadata: the table's; it has the rules.
+        rules: the table's.
         schema: the table's, without void columns.
         table: for messages.
         context: of the write.
@@ -45,7 +45,7 @@ def ruled_rows(
         DeltaAnalysisError: a rule that only Spark can evaluate.
     """
     rows = with_padding(rows, schema)
-    for rule in table_constraints(metadata):
+    for rule in rules:
         if rule.kind == "not_null" or not rows.num_rows:
             continue
         if rule.kind == "length":

@@ -91,13 +91,18 @@ def _all_of(terms: Iterable[str | None]) -> str | None:
     return " AND ".join(each for each in terms if each is not None) or None
 
 
-def table_constraints(metadata: Metadata) -> list[Constraint]:
+def table_constraints(metadata: Metadata, schema: StructType | None = None) -> list[Constraint]:
     """Every rule of a table: NOT NULL, invariants, lengths of CHAR and VARCHAR, then CHECK by name.
+
+    Args:
+        metadata: the table's.
+        schema: what the metadata's text says, where it was parsed already.
 
     Raises:
         CorruptLogError: an invariant that can't be read.
     """
-    schema = StructType.from_json(metadata.schema_string)
+    if schema is None:
+        schema = StructType.from_json(metadata.schema_string)
     rules = [
         Constraint(path, not_null_sql(schema, path), "not_null")
         for path in required_columns(schema)

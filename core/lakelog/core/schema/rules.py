@@ -184,15 +184,18 @@ def check_unique(schema: StructType) -> None:
     Raises:
         DeltaAnalysisError: names all of them.
     """
-    counts = Counter(dotted(path).lower() for path, _ in walk(schema))
-    twice = [path for path, _ in walk(schema) if counts[dotted(path).lower()] > 1]
-    if twice:
-        raise _refused(
-            "DELTA_DUPLICATE_COLUMNS_FOUND",
-            "Names must differ by more than upper and lower case, and these do not:",
-            twice,
-            "Rename them.",
-        )
+    paths = [path for path, _ in walk(schema)]
+    names = [dotted(path).lower() for path in paths]
+    if len(set(names)) == len(names):
+        return
+    counts = Counter(names)
+    twice = [path for path, name in zip(paths, names, strict=True) if counts[name] > 1]
+    raise _refused(
+        "DELTA_DUPLICATE_COLUMNS_FOUND",
+        "Names must differ by more than upper and lower case, and these do not:",
+        twice,
+        "Rename them.",
+    )
 
 
 def odd_names(schema: StructType) -> list[tuple[str, ...]]:

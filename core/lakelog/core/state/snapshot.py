@@ -190,7 +190,7 @@ class Snapshot:
             CorruptLogError: the metadata's schema is not a valid one.
         """
         try:
-            return StructType.from_json(self.metadata.schema_string)
+            return self.terms.schema
         except (ValueError, KeyError, TypeError) as exc:
             raise CorruptLogError(
                 f"the schema of {self._table} at version {self.version} can't be read: {exc}",

@@ -8,6 +8,7 @@ from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.errors import ConstraintViolationError, DeltaAnalysisError
 from lakelog.core.expressions.context import EvalContext
 from lakelog.core.rows.checks import ruled_rows
+from lakelog.core.rows.constraints import table_constraints
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 
 INNER = StructType((StructField("z", PrimitiveType("string")),))
@@ -28,7 +29,7 @@ def check(sql: str, *rows: dict[str, object], zone: str = "UTC") -> None:
         configuration={"delta.constraints.rule": sql},
     )
     data = pa.Table.from_pylist(list(rows), schema=to_arrow_schema(SCHEMA))
-    ruled_rows(data, metadata, SCHEMA, "/t", EvalContext(zone))
+    ruled_rows(data, table_constraints(metadata), SCHEMA, "/t", EvalContext(zone))
 
 
 @pytest.mark.parametrize(

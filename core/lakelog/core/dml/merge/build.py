@@ -35,6 +35,7 @@ from lakelog.core.expressions.tree import Literal
 from lakelog.core.expressions.values.casts import cast_data
 from lakelog.core.portable.shown_values import python_value
 from lakelog.core.rows.checks import ruled_rows
+from lakelog.core.rows.constraints import table_constraints
 from lakelog.core.rows.exact_values import exact_array, exact_scalar
 from lakelog.core.rows.filling import with_generated
 from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructField, StructType
@@ -82,7 +83,7 @@ class RowBuilder:
             DeltaAnalysisError: a name or a type that is wrong.
         """
         self._sides = sides
-        self._metadata = metadata
+        self._rules = table_constraints(metadata)
         self._table = table
         self._numbering = numbering
         self._schema = schema
@@ -220,7 +221,7 @@ class RowBuilder:
         if any(generation_of(f) is not None for f in self._schema):
             context = self._sides.context
             rows = with_generated(rows, self._schema, self._table, context, kept=self._kept)
-        return ruled_rows(rows, self._metadata, self._schema, self._table, self._sides.context)
+        return ruled_rows(rows, self._rules, self._schema, self._table, self._sides.context)
 
     def _value(
         self, value: Value, field: StructField, path: tuple[str, ...], pairs: pa.Table
