@@ -7,8 +7,6 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from lakelog.core.names_elsewhere import MODULE, home_of, refuse_name
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -35,6 +33,8 @@ def lazy_names(module: str, homes: Mapping[str, str], *, below: str | None = Non
             is_own = name.startswith("_") or below is not None
             if is_own or find_spec(f"{module}.{name}") is not None:
                 raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            from lakelog.core.names_elsewhere import MODULE, home_of, refuse_name
+
             refuse_name(f"module {module!r}", name, home_of(name, module) or MODULE.get(name))
         # Not kept: where a test replaces a name in its home, it is replaced here as well.
         return getattr(importlib.import_module(f"{below or module}.{home[name]}"), name)

@@ -13,11 +13,9 @@ import time
 import uuid
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeVar, overload
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.shown.texts import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -116,6 +114,8 @@ def _drawing() -> Callable[[], _Drawing] | None:
         return _Lines if any(map(os.environ.get, _TEXT_NOTEBOOKS)) else _Cell
     if not sys.stderr.isatty():
         return None
+    from importlib.util import find_spec
+
     if find_spec("rich") is None:
         from lakelog.logstores.errors import MissingExtraError
 
@@ -254,5 +254,7 @@ def _amount(now: Progress) -> str:
     """`7 of 9 files`, `1.4 MiB of 2.8 GiB`, `4,000 files`."""
     counts = [each for each in (now.done, now.total) if each is not None]
     if now.unit == "bytes":
+        from lakelog.core.shown.texts import bytes_text
+
         return " of ".join(map(bytes_text, counts))
     return f"{' of '.join(f'{each:,}' for each in counts)} {now.unit}"

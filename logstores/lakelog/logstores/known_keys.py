@@ -6,7 +6,6 @@ itself. Only near misses are refused. A conf is shared with other clients, and w
 
 from __future__ import annotations
 
-import difflib
 import functools
 from typing import TYPE_CHECKING, Final
 
@@ -51,6 +50,8 @@ def refuse_misspelt_keys(keys: Iterable[str]) -> None:
 @functools.lru_cache(maxsize=4096)
 def _nearest(key: str) -> str | None:
     """The key most likely intended; `None` for one that is read or belongs to another product."""
+    import difflib
+
     if key.startswith(LAKELOG_PREFIX):
         return _nearest_of_ours(key.removeprefix(LAKELOG_PREFIX))
     if key.lower().startswith(LAKELOG_PREFIX[:7]):
@@ -75,5 +76,7 @@ def _nearest(key: str) -> str | None:
 def _nearest_of_ours(name: str) -> str | None:
     if name in _NAMES or name.startswith(_OPEN):
         return None
+    import difflib
+
     near = difflib.get_close_matches(name.lower(), _BY_LOWER, n=1, cutoff=_CLOSE)
     return f"{LAKELOG_PREFIX}{_BY_LOWER[near[0]]}" if near else None

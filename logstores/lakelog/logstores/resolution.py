@@ -15,7 +15,6 @@ path only after Hadoop has put `file:` before it, so `file.impl` has to reach it
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import re
 import sys
@@ -33,10 +32,9 @@ from lakelog.logstores.errors import (
 )
 from lakelog.logstores.known_keys import refuse_misspelt_keys
 from lakelog.logstores.locations import check_endpoints, check_uri
-from lakelog.logstores.schemes_elsewhere import SCHEMES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 ENTRY_POINT_GROUP: Final = "lakelog.logstores"
 
@@ -224,7 +222,7 @@ def _nearest_key(key: str) -> str:
     if dot and _SCHEME_KEY.fullmatch(head + _IMPL):
         return f"{prefix}{_BARE}{head}{_IMPL}"
     schemes = [scheme + _IMPL for scheme in ("file", "s3", "s3a", "gs", "abfs", "abfss", "hdfs")]
-    near = difflib.get_close_matches(last, [_CLASS, *schemes], n=1, cutoff=0.5)
+    near = _alike(last, [_CLASS, *schemes], cutoff=0.5)
     if near:
         return f"{prefix}{_BARE}{near[0]}"
     scheme = last if _SCHEME_KEY.fullmatch(last + _IMPL) else "<scheme>"
@@ -235,7 +233,9 @@ def _default(scheme: str, key: str = "") -> Resolution:
     """The scheme's own store; `key` is what chooses one where there is none."""
     if scheme in _DEFAULTS:
         return Resolution(_DEFAULTS[scheme], None, f"the default for the scheme {scheme!r}")
-    near = difflib.get_close_matches(scheme, _DEFAULTS, n=1, cutoff=0.65)
+    from lakelog.logstores.schemes_elsewhere import SCHEMES
+
+    near = _alike(scheme, _DEFAULTS, cutoff=0.65)
     if scheme in SCHEMES:
         hint = f": {SCHEMES[scheme]}. For a store of your own, set"
     else:
@@ -297,12 +297,19 @@ def _from_entry_point(key: str, value: str) -> Resolution:
         return Resolution(path, key, f"{key} names an entry point, {point.value}", value)
     ours = [path for path in _known_classes() if path.endswith("." + value)]
     names = sorted(group.names)
-    near = ours or difflib.get_close_matches(value, names, n=1)
+    near = ours or _alike(value, names)
     hint = f"; did you mean {near[0]}?" if near else "."
     raise LogStoreClassError(
         f"{key} = {value}: no entry point of that name in the group {ENTRY_POINT_GROUP!r} "
         f"(installed: {', '.join(names) or 'none'}), and it is not the dotted path of a class{hint}"
     )
+
+
+def _alike(word: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
+    """The known word that is most like another, if any is like it."""
+    import difflib
+
+    return difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
 
 
 def _java_names() -> list[str]:
@@ -322,7 +329,7 @@ def _load(resolution: Resolution) -> type[LogStore]:
     except ModuleNotFoundError as error:
         if error.name and (module_name + ".").startswith(error.name + "."):
             reason = f"there is no module {error.name!r} on this Python's path"
-            near = difflib.get_close_matches(resolution.class_path, _java_names(), n=1, cutoff=0.85)
+            near = _alike(resolution.class_path, _java_names(), cutoff=0.85)
             if near:
                 reason = f"there is no such class; did you mean {near[0]}?"
             elif module_name.startswith(("io.", "org.", "com.")):
@@ -339,7 +346,7 @@ def _load(resolution: Resolution) -> type[LogStore]:
         _fail(resolution, f"importing {module_name} failed: {_message_of(error)}", error)
     found: Any = getattr(module, class_name, None)
     if found is None:
-        near = difflib.get_close_matches(class_name, dir(module), n=1)
+        near = _alike(class_name, dir(module))
         hint = f"; did you mean {near[0]}?" if near else ""
         _fail(resolution, f"the module {module_name} has no {class_name}{hint}")
     if not (isinstance(found, type) and issubclass(found, LogStore)):

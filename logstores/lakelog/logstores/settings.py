@@ -6,7 +6,6 @@ have `<key>` alone. Both are read, and two different values are refused.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from typing import TYPE_CHECKING
 
@@ -79,6 +78,8 @@ def masked(key: str, value: str) -> str:
 def _nearly_secret(key: str) -> bool:
     words = key.split(".")
     pairs = [f"{first}.{second}" for first, second in itertools.pairwise(words)]
+    import difflib
+
     return any(difflib.get_close_matches(word, _SECRET_WORDS, 1, 0.8) for word in words) or any(
         difflib.get_close_matches(pair, _SECRET_PAIRS, 1, 0.85) for pair in pairs
     )

@@ -8,13 +8,11 @@ and no lists, reader 1-2 with writer 7 and the writers' list, or reader 3 with w
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from typing import TYPE_CHECKING
 
 from lakelog.core import keys
 from lakelog.core.actions import Protocol
 from lakelog.core.errors import CorruptLogError, DeltaAnalysisError, UnsupportedFeatureError
-from lakelog.core.features.advice import remedy
 from lakelog.core.features.registry import FEATURES, Support, active_features, with_requirements
 from lakelog.core.features.table_properties import (
     DEFAULTS_PREFIX,
@@ -291,6 +289,8 @@ def _asked_features(
         name = key.removeprefix(FEATURE_PREFIX)
         known = by_lower.get(name.lower())
         if known is None:
+            import difflib
+
             near = difflib.get_close_matches(name.lower(), by_lower, n=1)
             hint = f" Did you mean {FEATURE_PREFIX}{by_lower[near[0]]}?" if near else ""
             raise DeltaAnalysisError(
@@ -411,6 +411,8 @@ def _unknown_version(protocol: Protocol, table: str, access: str) -> Unsupported
 def _unsupported(
     names: Iterable[str], protocol: Protocol, table: str, access: str
 ) -> UnsupportedFeatureError:
+    from lakelog.core.features.advice import remedy
+
     missing = sorted(names)
     code = f"DELTA_UNSUPPORTED_FEATURES_FOR_{access.upper()}"
     versions = f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"

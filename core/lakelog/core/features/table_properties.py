@@ -5,7 +5,6 @@ Names and defaults are Delta's; the table of them is `KNOWN`.
 
 from __future__ import annotations
 
-import difflib
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -290,6 +289,8 @@ def _canonical(given: str, *, lenient: bool | None) -> str:
             return prefix + given[len(prefix) :]
     if lenient or not lowered.startswith("delta."):
         return given
+    import difflib
+
     near = difflib.get_close_matches(lowered, _BY_LOWER, n=1, cutoff=0.6)
     hint = f" Did you mean {_BY_LOWER[near[0]]}?" if near else ""
     raise DeltaAnalysisError(

@@ -7,7 +7,6 @@ plain identifier is quoted, and a backtick within is doubled.
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import TYPE_CHECKING
 
@@ -115,6 +114,8 @@ def unknown_column(
     known = [dotted(p) for p, _ in walk(schema, containers=False)]
     name = dotted(path)
     spelled = {each.lower(): each for each in known}
+    import difflib
+
     near = difflib.get_close_matches(name.lower(), spelled, n=1)
     hint = f"; did you mean {spelled[near[0]]}?" if near else "."
     return InvalidPredicateError(
