@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import orjson
 import pyarrow as pa
 
 from lakelog.cli.files.live_numbers import row_counts
-from lakelog.core.engine.log import commit_times, read_commits
+from lakelog.core.engine.log import commit_times, file_keys, read_file_changes
 from lakelog.core.engine.values import pc
-from lakelog.core.errors import DeltaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +22,8 @@ if TYPE_CHECKING:
     from lakelog.logstores import LogStore
 
 _AT_ONCE = 512
-"""Commits that are held in memory at once."""
+_BYTES_AT_ONCE = 64 << 20
+"""Commits, and bytes of them, that are held in memory at once."""
 
 _EVENTS = pa.schema(
     [
@@ -89,24 +88,51 @@ def timeline(
         now: what that version holds; `None` if the table can't be read.
         tell: called with what is being done.
     """
-    found, events = Timeline([]), []
+    found, events = Timeline([]), [_EVENTS.empty_table()]
     times = commit_times(listing)
-    numbers = sorted(listing.commits)
-    for start in range(0, len(numbers), _AT_ONCE):
-        tell(f"reading commits: {start:,} of {len(numbers):,}")
-        for commit in _read(store, table, listing, numbers[start : start + _AT_ONCE], found):
-            events.append(_events(commit))
-            found.versions.append(_version(commit, times[commit.version], events[-1]))
+    done = 0
+    for group in _groups(listing):
+        tell(f"reading commits: {done:,} of {len(listing.commits):,}")
+        done += len(group)
+        changes = read_file_changes(store, table, group)
+        found.unread += map(str, changes.unread)
+        counts = _counts(changes.files)
+        for commit in changes.commits:
+            found.versions.append(_version(commit, times[commit.version], counts))
+        events.append(_events(table, changes.files))
     if now is not None and found.versions:
         # What is before a gap says nothing of what is after it.
         start = _unbroken(found.versions)
-        changes = _changes(pa.concat_tables(events[start:]))
+        every = pa.concat_tables(events)
+        since = pc.greater_equal(every["version"], found.versions[start].version)
+        changed = _changes(every.filter(since))
         for each in reversed(found.versions[start:]):
             each.totals = now
-            files, size, rows = changes.get(each.version, (0, 0, 0))
+            files, size, rows = changed.get(each.version, (0, 0, 0))
             left = None if now.rows is None or rows is None else now.rows - rows
             now = Totals(now.files - files, now.bytes - size, left)
     return found
+
+
+def _groups(listing: Listing) -> Iterator[dict[int, str]]:
+    """The paths of the commits, by version, as many at once as are held in memory."""
+    group: dict[int, str] = {}
+    size = 0
+    for version, file in sorted(listing.commits.items()):
+        if group and (len(group) == _AT_ONCE or size + file.length > _BYTES_AT_ONCE):
+            yield group
+            group, size = {}, 0
+        group[version] = file.path
+        size += file.length
+    if group:
+        yield group
+
+
+def _counts(files: pa.Table) -> dict[tuple[int, bool], int]:
+    """How many files each version adds (`True`) and removes."""
+    found = files.group_by(["version", "adds"]).aggregate([("adds", "count")])
+    columns = (found[name].to_pylist() for name in ("version", "adds", "adds_count"))
+    return {(version, adds): count for version, adds, count in zip(*columns, strict=True)}
 
 
 def _unbroken(versions: Sequence[Version]) -> int:
@@ -122,27 +148,12 @@ def _unbroken(versions: Sequence[Version]) -> int:
     )
 
 
-def _read(
-    store: LogStore, table: str, listing: Listing, numbers: Sequence[int], found: Timeline
-) -> Iterator[Commit]:
-    """The commits; of a group that has a broken one, those that can be read."""
-    paths = {number: listing.commits[number].path for number in numbers}
-    try:
-        yield from read_commits(store, table, paths)
-    except DeltaError as error:
-        if len(numbers) == 1:
-            found.unread.append(str(error))
-            return
-        for number in numbers:
-            yield from _read(store, table, listing, [number], found)
-
-
-def _version(commit: Commit, time: int, events: pa.Table) -> Version:
+def _version(commit: Commit, time: int, counts: Mapping[tuple[int, bool], int]) -> Version:
     info = commit.info
     carried = None if info is None else info.in_commit_timestamp
     made = Version(commit.version, time if carried is None else carried)
-    made.added = int(pc.sum(events["adds"]).as_py() or 0)
-    made.removed = events.num_rows - made.added
+    made.added = counts.get((commit.version, True), 0)
+    made.removed = counts.get((commit.version, False), 0)
     if info is not None:
         made.operation = info.operation
         made.parameters = info.operation_parameters or {}
@@ -157,60 +168,12 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _events(commit: Commit) -> pa.Table:
-    """The files that a commit adds and removes, by a number for each file and vector."""
-    adds, removes = commit.adds, commit.removes
-    parts = []
-    for kind, rows in ((False, removes), (True, adds)):
-        columns = _of_table(rows, adds=kind) if isinstance(rows, pa.Table) else _of_dicts(rows)
-        parts.append(
-            pa.table(
-                [
-                    pa.array(columns[0], pa.int64()),
-                    pa.array([commit.version] * len(columns[0]), pa.int64()),
-                    pa.array([kind] * len(columns[0]), pa.bool_()),
-                    pa.array(columns[1], pa.int64()),
-                    pa.array(columns[2], pa.int64()),
-                ],
-                schema=_EVENTS,
-            )
-        )
-    return pa.concat_tables(parts)
-
-
-def _of_dicts(rows: Sequence[dict[str, Any]]) -> tuple[list[int], list[Any], list[Any]]:
-    keys, sizes, counts = [], [], []
-    for row in rows:
-        vector = row.get("deletionVector")
-        keys.append(hash((row.get("path"), vector and _vector_id(vector, "pathOrInlineDv"))))
-        sizes.append(row.get("size"))
-        counts.append(_rows_of(row.get("stats"), vector))
-    return keys, sizes, counts
-
-
-def _vector_id(vector: dict[str, Any], name: str) -> tuple[Any, ...]:
-    return (vector.get(name), vector.get("offset"))
-
-
-def _rows_of(stats: Any, vector: dict[str, Any] | None) -> int | None:
-    """The live rows of a file, `None` where its statistics don't say."""
-    try:
-        counted = orjson.loads(stats)["numRecords"] if stats else None
-        if type(counted) is not int or not 0 <= counted < 1 << 63:
-            return None
-        return counted - int((vector or {}).get("cardinality", 0))
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def _of_table(rows: pa.Table, *, adds: bool) -> tuple[list[int], Any, Any]:
-    vectors = rows["deletion_vector"].to_pylist()
-    keys = [
-        hash((path, vector and _vector_id(vector, "path_or_inline_dv")))
-        for path, vector in zip(rows["path"].to_pylist(), vectors, strict=True)
-    ]
-    counts = row_counts(rows).to_pylist() if adds else [None] * len(keys)
-    return keys, rows["size"].to_pylist(), counts
+def _events(table: str, files: pa.Table) -> pa.Table:
+    """What is added and removed, by a number for each file and vector."""
+    # Numbers, since the paths of all commits would not fit into memory.
+    keys = [hash(key) for key in file_keys(table, files).to_pylist()]
+    columns = [pa.array(keys, pa.int64()), files["version"], files["adds"], files["size"]]
+    return pa.table([*columns, row_counts(files)], schema=_EVENTS)
 
 
 def _changes(events: pa.Table) -> dict[int, tuple[int, int, int | None]]:

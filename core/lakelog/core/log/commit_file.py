@@ -26,9 +26,7 @@ from lakelog.core.actions import (
 from lakelog.core.actions.file_table import files_from_json, tombstones_from_json
 from lakelog.core.actions.json_fields import MalformedFieldError
 from lakelog.core.actions.json_reader import read_file_actions
-from lakelog.core.errors import (
-    CorruptCommitError,
-)
+from lakelog.core.errors import CorruptCommitError, LogGapError
 from lakelog.core.features.protocol import check_readable
 from lakelog.core.log.budget import AS_OBJECTS, LogBudget, read_log_file
 from lakelog.core.log.file_names import commit_path
@@ -135,7 +133,19 @@ def read_commit(
     """
     path = path or commit_path(table, version)
     budget = budget or LogBudget.from_store(store)
-    data = read_log_file(store, path, budget)
+    return parse_or_refuse(table, read_log_file(store, path, budget), version, path, budget)
+
+
+def parse_or_refuse(
+    table: str, data: bytes, version: int, path: str, budget: LogBudget | None = None
+) -> Commit:
+    """`parse_commit`, for a commit that a newer client may have written.
+
+    Raises:
+        CorruptCommitError: see there.
+        UnsupportedFeatureError: it is malformed, and its own protocol is one that we do not have.
+        LogTooLargeError: see there.
+    """
     try:
         return parse_commit(data, version, path, budget)
     except CorruptCommitError:
@@ -143,6 +153,18 @@ def read_commit(
         if protocol := protocol_in(data):
             check_readable(protocol, table)
         raise
+
+
+def commit_is_gone(table: str, path: str, version: int) -> LogGapError:
+    """The error of a commit that was listed, and is not there."""
+    return LogGapError(
+        f"the commit {path} has just disappeared: log cleanup removed it, or "
+        "the table is being deleted. Open the table again.",
+        table=table,
+        path=path,
+        version=version,
+        missing=[version],
+    )
 
 
 def protocol_in(data: bytes) -> Protocol | None:
@@ -330,6 +352,24 @@ def skim_commit(data: bytes, version: int, path: str, budget: LogBudget | None =
         _take_lines(commit, kept)
         commit.adds, commit.removes = [], []
     return commit
+
+
+def skim_lines(data: bytes, version: int, path: str) -> tuple[Commit, int]:
+    """The commit without the actions of lines that begin with `add` or `remove`.
+
+    Returns:
+        The commit, and how many lines it has that are not empty.
+
+    Raises:
+        CorruptCommitError: another line is not an action, or there is none at all.
+    """
+    commit = Commit(version, path)
+    lines = [each for each in numbered_lines(data) if each[1]]
+    kept = [each for each in lines if not each[1].startswith(_FILE_ACTIONS)]
+    if kept or not lines:
+        _take_lines(commit, kept)
+        commit.adds, commit.removes = [], []
+    return commit, len(lines)
 
 
 def _is_file_action(line: bytes) -> bool:

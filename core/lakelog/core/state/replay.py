@@ -25,7 +25,7 @@ from lakelog.core.errors import (
 from lakelog.core.features.protocol import check_readable
 from lakelog.core.log.budget import LogBudget, read_log_file
 from lakelog.core.log.checkpoint_reader import CheckpointReader, SmallActions
-from lakelog.core.log.commit_file import Commit, read_commit, skim_commit
+from lakelog.core.log.commit_file import Commit, commit_is_gone, read_commit, skim_commit
 from lakelog.core.log.compaction import read_compacted
 from lakelog.core.log.far import is_far
 from lakelog.core.log.segment import CheckpointFiles, LogSegment, find_segment
@@ -275,14 +275,7 @@ def read_commits(
                 return skim_commit(read_log_file(store, path, budget), version, path, budget)
             return read_commit(store, table, version, path, budget)
         except FileNotFoundError as exc:
-            raise LogGapError(
-                f"the commit {paths[version]} has just disappeared: log cleanup removed it, or "
-                "the table is being deleted. Open the table again.",
-                table=table,
-                path=paths[version],
-                version=version,
-                missing=[version],
-            ) from exc
+            raise commit_is_gone(table, path, version) from exc
 
     versions = sorted(paths)
     far = is_far(store)

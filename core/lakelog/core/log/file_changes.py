@@ -1,0 +1,180 @@
+"""What many commits did to files, in columns: for whoever looks back over a table's history.
+
+A commit's files are not made objects, nor checked as a snapshot checks them: of a million of them
+some columns are read, by Arrow, of many commits at once. Where Arrow finds anything unusual, the
+commits are read one by one, as replay reads them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from lakelog.core.actions.file_table import DELETION_VECTOR
+from lakelog.core.errors import DeltaError
+from lakelog.core.log.budget import LogBudget, read_log_file
+from lakelog.core.log.commit_file import Commit, commit_is_gone, parse_or_refuse, skim_lines
+from lakelog.core.log.far import is_far
+from lakelog.core.log.readers import read_side_by_side
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lakelog.logstores.contract import LogStore
+
+CHANGE_SCHEMA: Final = pa.schema(
+    [
+        ("version", pa.int64()),
+        ("adds", pa.bool_()),
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("stats", pa.string()),
+        ("deletion_vector", DELETION_VECTOR),
+    ]
+)
+"""One row for each file that a commit adds (`adds`) or removes."""
+
+_FIELDS: Final = pa.struct(
+    [
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("stats", pa.string()),
+        ("deletionVector", DELETION_VECTOR),
+    ]
+)
+_LINES: Final = pa.schema([("remove", _FIELDS), ("add", _FIELDS)])
+_BLOCK_BYTES: Final = 4 << 20
+_LARGE_BYTES: Final = 32 << 20
+
+
+class FileChanges(NamedTuple):
+    """Some commits, as far as they can be read."""
+
+    commits: list[Commit]
+    """Ascending, without their file actions."""
+    files: pa.Table
+    """Rows of `CHANGE_SCHEMA`, in no order."""
+    unread: list[DeltaError]
+    """Why a commit is not among them."""
+
+
+def read_file_changes(store: LogStore, table: str, paths: Mapping[int, str]) -> FileChanges:
+    """Read commits; one that is broken or gone is left out, and named.
+
+    Args:
+        store: the store of the log.
+        table: the table's URI.
+        paths: version -> path; all of the files are in memory at once.
+
+    Raises:
+        OSError: the storage refused.
+    """
+    budget = LogBudget.from_store(store)
+
+    def read(version: int) -> bytes | DeltaError:
+        path = paths[version]
+        try:
+            data = read_log_file(store, path, budget)
+            budget.take(len(data), path, passing=2 * len(data))
+        except FileNotFoundError:
+            return commit_is_gone(table, path, version)
+        except DeltaError as error:
+            return error
+        return data
+
+    versions = sorted(paths)
+    found = FileChanges([], CHANGE_SCHEMA.empty_table(), [])
+    texts: dict[int, bytes] = {}
+    for version, data in zip(
+        versions, read_side_by_side(read, versions, far=is_far(store)), strict=True
+    ):
+        if isinstance(data, bytes):
+            texts[version] = data
+        else:
+            found.unread.append(data)
+    together = _together(texts, paths)
+    if together is not None:
+        return FileChanges(*together, found.unread)
+    tables = []
+    for version, data in texts.items():
+        try:
+            commits, files = _together({version: data}, paths) or _alone(
+                table, version, data, paths[version]
+            )
+        except DeltaError as error:
+            found.unread.append(error)
+            continue
+        found.commits.extend(commits)
+        tables.append(files)
+    return found._replace(files=pa.concat_tables([found.files, *tables]))
+
+
+def _together(
+    texts: Mapping[int, bytes], paths: Mapping[int, str]
+) -> tuple[list[Commit], pa.Table] | None:
+    """Commits and their files; `None` where anything at all is unusual."""
+    commits, versions = [], array("q")
+    for version, data in texts.items():
+        try:
+            commit, lines = skim_lines(data, version, paths[version])
+        except DeltaError:
+            return None
+        commits.append(commit)
+        versions.extend(array("q", [version]) * lines)
+    parsed = _parsed(b"\n".join(data.rstrip(b"\n") for data in texts.values()))
+    if parsed is None or parsed.num_rows != len(versions):
+        return None
+    of_line = pa.Array.from_buffers(pa.int64(), len(versions), [None, pa.py_buffer(versions)])
+    tables = []
+    for kind in ("remove", "add"):
+        is_there = parsed[kind].is_valid()
+        files = parsed[kind].filter(is_there)
+        columns = dict(zip(_FIELDS.names, files.flatten(), strict=True))
+        if columns["path"].null_count or (kind == "add" and columns["size"].null_count):
+            return None
+        tables.append(_rows(of_line.filter(is_there.combine_chunks()), kind == "add", columns))
+    return commits, pa.concat_tables(tables)
+
+
+def _parsed(data: bytes) -> pa.Table | None:
+    import pyarrow.json as pj
+
+    options = pj.ParseOptions(explicit_schema=_LINES, unexpected_field_behavior="ignore")
+    blocks = pj.ReadOptions(block_size=_BLOCK_BYTES, use_threads=len(data) > _LARGE_BYTES)
+    try:
+        data.decode()
+        return pj.read_json(
+            pa.BufferReader(data), read_options=blocks, parse_options=options
+        ).select(_LINES.names)
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
+
+
+def _alone(table: str, version: int, data: bytes, path: str) -> tuple[list[Commit], pa.Table]:
+    """One commit, read as replay reads it.
+
+    Raises:
+        CorruptCommitError: it is torn, empty or not JSON.
+        UnsupportedFeatureError: it is malformed, and its own protocol is one that we do not have.
+    """
+    commit = parse_or_refuse(table, data, version, path)
+    tables = []
+    for adds, rows in ((False, commit.removed()), (True, commit.added())):
+        columns: dict[str, Any] = {
+            name: rows[name] if name in rows.column_names else pa.nulls(len(rows), pa.string())
+            for name in ("path", "size", "stats")
+        }
+        columns["deletionVector"] = rows["deletion_vector"]
+        tables.append(_rows(pa.repeat(version, len(rows)), adds, columns))
+    commit.adds, commit.removes = [], []
+    return [commit], pa.concat_tables(tables)
+
+
+def _rows(versions: Any, adds: bool, columns: Mapping[str, Any]) -> pa.Table:
+    values = [columns[name] for name in _FIELDS.names]
+    return pa.table(
+        [versions, pa.repeat(adds, len(versions)), *values],
+        schema=CHANGE_SCHEMA,
+    )
