@@ -200,7 +200,10 @@ def _observe(attempt: Attempt, stats: CommitStats) -> None:
         seen.count(FILES, stats.num_remove, change="removed")
     if stats.num_cdc_files:
         seen.count(FILES, stats.num_cdc_files, change="cdc")
-    seen.end()
+    if stats.attempt == 1 and stats.outcome is CommitOutcome.COMMITTED:
+        seen.leave_out()
+    else:
+        seen.end()
 
 
 def _winner(winner: WinningCommit | None) -> dict[str, Any]:

@@ -67,6 +67,8 @@ class SpanKind(NamedTuple):
     """Words of `ATTRIBUTES`."""
     duration: Metric | None
     doc: str
+    is_made_late: bool = False
+    """Whether it is made when it ends, if it is worth one: nothing begins within it."""
 
 
 _COMMIT: Final = ("table", "operation")
@@ -204,7 +206,8 @@ ATTEMPT: Final = SpanKind(
     ("version", "attempt", "outcome", "conflict", "winner_version", "winner_operation", "requests"),
     None,
     "One attempt to write a version; of one that lost, with the wait after it and the check of the "
-    "commits that won.",
+    "commits that won. A first attempt that commits has none: the commit's own says the same.",
+    is_made_late=True,
 )
 WAIT: Final = SpanKind(
     "lakelog.commit.wait",

@@ -82,12 +82,20 @@ class Otel:
         around = context.get_current()
         if parent is not None and not trace.get_current_span(around).get_span_context().is_valid:
             around = _W3C.extract({_HEADER: parent}, around)
-        links, began = None, time.time_ns()
+        if what.is_made_late:
+            return SeenSpan(self, what, attributes, None, around)
+        links = None
         if link is not None:
             links = [trace.Link(trace.get_current_span(_led(link)).get_span_context())]
             around = context.Context()
-        span = self._tracer.start_span(what.name, around, links=links, start_time=began)
+        span = self._tracer.start_span(what.name, around, links=links)
         return SeenSpan(self, what, attributes, span, around)
+
+    def make_late(self, what: SpanKind, known: Mapping[str, Any], around: Any, began: int) -> Any:
+        """A span of what is over, but for its end."""
+        return self._tracer.start_span(
+            what.name, around, attributes=_named(what, known), start_time=began
+        )
 
     def waited(self, table: str, what: str, seconds: float) -> None:
         """See `observed_wait`."""
@@ -97,9 +105,7 @@ class Otel:
             if seconds >= _SHORTEST_WAIT:
                 now = time.time_ns()
                 began = now - int(seconds * 1e9)
-                self._tracer.start_span(
-                    WAIT.name, attributes=_named(WAIT, said), start_time=began
-                ).end(now)
+                self.make_late(WAIT, said, None, began).end(now)
         except Exception:
             tell_lost()
 
@@ -154,6 +160,7 @@ class SeenSpan:
         "_around",
         "_attributes",
         "_began",
+        "_began_ns",
         "_is_over",
         "_otel",
         "_span",
@@ -165,12 +172,12 @@ class SeenSpan:
         otel: Otel,
         what: SpanKind,
         attributes: dict[str, Any],
-        span: trace.Span,
+        span: trace.Span | None,
         around: Any,
     ) -> None:
-        """It begins."""
+        """It begins; without a span, that is made at its end."""
         self._otel, self._what, self._attributes, self._span = otel, what, attributes, span
-        self._around, self._began = around, time.perf_counter()
+        self._around, self._began, self._began_ns = around, time.perf_counter(), time.time_ns()
         self._is_over = False
 
     def __enter__(self) -> SeenSpan:
@@ -188,6 +195,8 @@ class SeenSpan:
 
     def run(self, work: Callable[[SeenSpan], _T]) -> _T:
         """See `Seen`."""
+        if self._span is None:
+            return work(self)
         # Nothing is detached: whatever is raised, and where, the caller's context is as it was.
         inner = copy_context()
         try:
@@ -213,17 +222,25 @@ class SeenSpan:
             return
         self._is_over = True
         try:
-            known = self._attributes
-            if error is not None and not isinstance(error, GeneratorExit):
+            known, span = self._attributes, self._span
+            has_failed = error is not None and not isinstance(error, GeneratorExit)
+            if has_failed:
                 known["error"] = type(error).__name__
-                self._span.set_status(trace.StatusCode.ERROR)
-            if self._span.is_recording():
-                self._span.set_attributes(_named(self._what, known))
-            self._span.end()
+            if span is None:
+                span = self._otel.make_late(self._what, known, self._around, self._began_ns)
+            elif span.is_recording():
+                span.set_attributes(_named(self._what, known))
+            if has_failed:
+                span.set_status(trace.StatusCode.ERROR)
+            span.end()
             if self._what.duration is not None:
                 self._otel.record(self._what.duration, time.perf_counter() - self._began, known)
         except Exception:
             tell_lost()
+
+    def leave_out(self) -> None:
+        """See `Seen`."""
+        self._is_over = self._is_over or self._span is None
 
 
 _seen: dict[str, dict[Any, Any]] = {}

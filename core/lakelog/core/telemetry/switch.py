@@ -60,6 +60,9 @@ class Seen(Protocol):
     def end(self, error: BaseException | None = None) -> None:
         """End it; a second time means nothing."""
 
+    def leave_out(self) -> None:
+        """End it without a span, if none was made yet."""
+
 
 class _Unseen:
     """Where nothing is made."""
@@ -87,6 +90,9 @@ class _Unseen:
         pass
 
     def end(self, error: BaseException | None = None) -> None:
+        pass
+
+    def leave_out(self) -> None:
         pass
 
 

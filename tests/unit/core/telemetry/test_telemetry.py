@@ -51,7 +51,6 @@ def test_a_commits_span_is_a_child_of_the_commands_and_attempts_of_the_commits(
     with trace.get_tracer("job").start_as_current_span("job"):
         write_arrow(table, {"id": [4]}, mode="append")
     assert hears.tree() == [
-        "lakelog.commit > lakelog.commit.attempt",
         "lakelog.command > lakelog.commit",
         "job > lakelog.command",
         "job",
@@ -144,7 +143,15 @@ def test_a_lost_race_and_a_conflict_say_who_won(hears: Heard, tmp_path: Path) ->
         loser.commit([add_file("c")], Operation.write("Overwrite"))
     spans = [dict(each.attributes or {}) for each in hears.named("lakelog.commit.attempt")]
     outcomes = [each["lakelog.outcome"] for each in spans]
-    assert outcomes[-4:] == ["committed", "conflict-rebased", "committed", "conflict-failed"]
+    # A first attempt that commits has none.
+    assert outcomes == ["conflict-rebased", "committed", "conflict-failed"]
+    assert hears.tree().count("lakelog.commit > lakelog.commit.attempt") == 3
+    lost = hears.named("lakelog.commit.attempt")[0]
+    commits = {each.context.span_id: each for each in hears.named("lakelog.commit")}
+    assert lost.parent is not None
+    rebasing = commits[lost.parent.span_id]
+    times = [rebasing.start_time, lost.start_time, lost.end_time, rebasing.end_time]
+    assert times == sorted(each or 0 for each in times)
     assert spans[-1]["lakelog.conflict"] == "DELTA_CONCURRENT_APPEND"
     assert spans[-3]["lakelog.winner.version"] == 1
     commit = hears.named("lakelog.commit")[-1]
