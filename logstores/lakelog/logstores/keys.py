@@ -289,6 +289,12 @@ COMMIT_GROUP: Final = flag(
     "Whether appends of threads that share a `DeltaLog` are committed as one version where they "
     "would wait for each other.",
 )
+COMMIT_HOST: Final = flag(
+    f"{LAKELOG_PREFIX}commit.host",
+    False,
+    "Whether appends of the processes of this host that have the same settings are committed as "
+    "one version where they would wait for each other.",
+)
 CHECKSUM_LATER: Final[Key[bool | None]] = Key(
     f"{LAKELOG_PREFIX}checksum.inBackground",
     "flag",

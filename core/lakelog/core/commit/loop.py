@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import CommitInfo
     from lakelog.core.clock import Clock
+    from lakelog.core.commit.attempt import Lines
     from lakelog.core.commit.draft import Draft
     from lakelog.core.commit.lock import LockChoice
     from lakelog.core.conf import DeltaConf
@@ -92,6 +93,7 @@ class CommitLoop:
         read_modified: int | None = None,
         backoff: Backoff | None = None,
         landing: Landing | None = None,
+        watch: Callable[[int, Lines], None] | None = None,
         check: Callable[[], object] | None = None,
     ) -> None:
         """Take everything that does not change between attempts.
@@ -109,6 +111,8 @@ class CommitLoop:
             read_modified: when that version's file was written, if known.
             backoff: the waits; only tests give their own.
             landing: records what becomes of the commit, before and after each write.
+            watch: called before each write, with the version and the lines; what it raises ends the
+                commit, and that write is not sent.
             check: called once before the first write, beside the look at what was read where that
                 is a journey; what it raises ends the commit.
         """
@@ -125,7 +129,14 @@ class CommitLoop:
         self._backoff = backoff or Backoff(clock, self._limits.max_wait)
         self._landing = landing or Landing()
         self._writer = CommitWriter(
-            store, clock, pending.table, self._lines, self._limits, self._backoff, self._landing
+            store,
+            clock,
+            pending.table,
+            self._lines,
+            self._limits,
+            self._backoff,
+            self._landing,
+            watch=watch,
         )
         self._records = CommitRecords(clock, conf, lock, self._lines, attempts, read_at_ms)
         self._messages = CommitMessages(clock, pending, draft.commit_info.txn_id)

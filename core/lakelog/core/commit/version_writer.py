@@ -69,6 +69,8 @@ class CommitWriter:
         limits: RetryLimits,
         backoff: Backoff,
         landing: Landing,
+        *,
+        watch: Callable[[int, Lines], None] | None = None,
     ) -> None:
         """Take what does not change between attempts.
 
@@ -80,6 +82,8 @@ class CommitWriter:
             limits: how many unknown outcomes are tolerated.
             backoff: the waits between reads.
             landing: records what becomes of each write.
+            watch: called before each write, with the version and the lines; what it raises ends
+                the commit, and that write is not sent.
         """
         self._store = store
         self._clock = clock
@@ -88,6 +92,7 @@ class CommitWriter:
         self._limits = limits
         self._backoff = backoff
         self._landing = landing
+        self._watch = watch
         self._unknown = 0
         # An earlier commit of the same transaction may have left a write on its way.
         self._sent = landing.is_possible
@@ -119,6 +124,8 @@ class CommitWriter:
             OSError: the storage refused; nothing was made.
             Exception: what no store may raise; `settle` then finds out whether the commit landed.
         """
+        if self._watch is not None:
+            self._watch(attempt.version, self._lines)
         path = commit_path(self._table, attempt.version)
         outer = sys.exception()
         began = self._clock.monotonic()

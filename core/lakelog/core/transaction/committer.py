@@ -66,7 +66,9 @@ from lakelog.core.telemetry.catalogue import COMMIT
 from lakelog.core.telemetry.switch import observed_wait, observing
 from lakelog.core.transaction.group import (
     Fate,
+    Joined,
     Member,
+    Watch,
     group_of,
     joint_actions,
     joint_operation,
@@ -76,6 +78,7 @@ from lakelog.core.transaction.open_transactions import remember
 from lakelog.core.transaction.recorded_reads import Reads
 from lakelog.core.transaction.recording import current_batch, note_commit, recorded
 from lakelog.core.transaction.transaction_changes import Changes
+from lakelog.logstores import Scope
 from lakelog.logstores import keys as store_keys
 from lakelog.logstores.limits import call_with, limited
 
@@ -125,6 +128,7 @@ class Committer:
         self._landing = Landing()
         self._fate: Fate | None = None
         """Of the group that commits it, until that is over."""
+        self._watch: Watch | None = None
         self._after: CommittedTransaction | None = None
         self._hooks: list[AnyHook] = [checkpoint_hook, checksum_hook]
 
@@ -194,10 +198,15 @@ class Committer:
     def _run_in_turn(self, actions: Sequence[Action], operation: Operation) -> int:
         prepared, read = self._prepare(actions, operation), self._snapshot
         grouped = self._conf.read(store_keys.COMMIT_GROUP)
+        # What is not seen by the other processes of this host can't be committed by them.
+        hosted = (
+            self._conf.read(store_keys.COMMIT_HOST)
+            and self.delta_log.store.capabilities.exclusive_create >= Scope.HOST
+        )
         # A hook is handed the actions of one transaction, and a recorded batch is one commit: both
         # commit by themselves.
         usual = self._hooks == [checkpoint_hook, checksum_hook] and current_batch.get() is None
-        if not (usual and read and grouped and may_join(prepared, read)):
+        if not (usual and read and (grouped or hosted) and may_join(prepared, read)):
             return self._run(prepared)
         self._changes.check_now()  # what is wrong with one is its own failure
         sets = {each.app_id for each in prepared.actions if isinstance(each, SetTransaction)}
@@ -205,7 +214,7 @@ class Committer:
             txn_id=self.txn_id,
             snapshot=read,
             read_at_ms=self._read_at_ms,
-            prepared=prepared,
+            actions=prepared.actions,
             operation=operation,
             apps=frozenset(sets | self._reads.record.app_ids),
             has_written=self._changes.has_written,
@@ -214,11 +223,17 @@ class Committer:
             share=self._share,
         )
         log = self.delta_log
+        if hosted:
+            from lakelog.core.transaction.host_commit import HostCommits
+
+            return HostCommits(log).commit(member, lambda: log.known_snapshot)
         return group_of(log).commit(member, lambda: log.known_snapshot)
 
-    def _run_together(self, base: Snapshot, members: Sequence[Member]) -> Fate:
+    def _run_together(self, base: Snapshot, members: Sequence[Joined], watch: Watch | None) -> Fate:
         """One commit of several transactions, this one among them; not made yet."""
         joint = Committer(self.delta_log, Reads(base), Changes(self.delta_log, base))
+        if watch is not None:
+            joint.txn_id, joint._watch = watch.txn_id, watch
         joint._read_at_ms = min(each.read_at_ms for each in members)
         joint._changes.has_written = all(each.has_written for each in members)
         for each in members:
@@ -418,6 +433,7 @@ class Committer:
             read_info=self._snapshot.commit_info if self._snapshot else None,
             read_modified=self._snapshot.state.timestamp if self._snapshot else None,
             landing=self._landing,
+            watch=self._watch,
             check=self._changes.check_now if self._changes.has_checks else None,
         )
         began = self._clock.monotonic()

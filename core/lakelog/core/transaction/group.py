@@ -19,7 +19,7 @@ from __future__ import annotations
 import threading
 import weakref
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from lakelog.core.actions import AddFile, SetTransaction
 from lakelog.core.errors import CommitOutcomeUnknownError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import Action
     from lakelog.core.actions.operation import Operation
-    from lakelog.core.commit.attempt import Landing
+    from lakelog.core.commit.attempt import Landing, Lines
     from lakelog.core.commit.prepare import PreparedCommit
     from lakelog.core.events import CommitStats
     from lakelog.core.hooks.post_commit import CommittedTransaction
@@ -42,9 +42,22 @@ if TYPE_CHECKING:
 GROUP_TAG = "lakelog.groupTxnIds"
 """The tag of `commitInfo` that names the transactions which were committed together."""
 
-_MOST_ACTIONS = 1000
+MOST_ACTIONS = 1000
 """Of one group; a commit of more is read back from its file."""
-_MOST_MEMBERS = 100
+MOST_MEMBERS = 100
+
+
+class Watch(Protocol):
+    """Who wants to know of each write of a joint commit before it is sent."""
+
+    @property
+    def txn_id(self) -> str:
+        """The one that the commit is to have."""
+        ...
+
+    def __call__(self, version: int, lines: Lines) -> None:
+        """These lines are about to be sent as that version; what this raises prevents it."""
+        ...
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -74,26 +87,33 @@ class Fate:
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class Member:
-    """One transaction that may be committed together with others."""
+class Joined:
+    """What a commit of several transactions takes from each of them."""
 
     txn_id: str
-    snapshot: Snapshot
-    """What it read."""
     read_at_ms: int
-    """When that was known to be the newest, epoch milliseconds."""
-    prepared: PreparedCommit
+    """When what it read was known to be the newest, epoch milliseconds."""
+    actions: Sequence[Action]
+    """Prepared."""
     operation: Operation
     apps: frozenset[str]
     """The applications whose version it read or sets."""
+    has_written: bool = False
+    """Whether it wrote the data files that it adds."""
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Member(Joined):
+    """One transaction of this process that may be committed together with others."""
+
+    snapshot: Snapshot
+    """What it read."""
     alone: Callable[[], int]
     """Commits it by itself."""
-    together: Callable[[Snapshot, Sequence[Member]], Fate]
+    together: Callable[[Snapshot, Sequence[Joined], Watch | None], Fate]
     """One commit of it and others, not made yet."""
     share: Callable[[Fate | None], None]
     """Makes what becomes of a group its own; `None` takes that back."""
-    has_written: bool = False
-    """Whether it wrote the data files that it adds."""
     fate: Fate | None = None
     """Of the group that it is in."""
     woken: threading.Event = field(default_factory=threading.Event)
@@ -137,7 +157,7 @@ class CommitGroups:
                 version = self._lead(member, newest() or member.snapshot)
                 if version is not None:
                     return version
-            return _outcome(member)
+            return outcome_of(member)
         except BaseException as exc:
             if not isinstance(exc, Exception):
                 _note_doubt(member, exc)
@@ -180,8 +200,8 @@ class CommitGroups:
             with self._mutex:
                 taken = _companions(leader, self._waiting, base)
                 # By itself, who waited while others committed would lose to what they committed.
-                if len(taken) > 1 or _is_behind(leader, base):
-                    fate = leader.together(base, taken)
+                if len(taken) > 1 or is_behind(leader, base):
+                    fate = leader.together(base, taken, None)
                 # From here on whoever is interrupted while it waits is in doubt: its files stay.
                 for each in taken:
                     each.fate = fate
@@ -212,7 +232,7 @@ class CommitGroups:
             each.woken.set()
 
 
-def _outcome(member: Member) -> int:
+def outcome_of(member: Member) -> int:
     """What became of a member of a group, once that is over.
 
     It follows from what the log is known to hold, whatever stopped the one who led.
@@ -258,24 +278,24 @@ def _note_doubt(member: Member, exc: BaseException) -> None:
 
 def _companions(leader: Member, waiting: Sequence[Member], base: Snapshot) -> list[Member]:
     """The leader, and those who can be in one commit with it."""
-    taken, room = [leader], _MOST_ACTIONS - len(leader.prepared.actions)
+    taken, room = [leader], MOST_ACTIONS - len(leader.actions)
     apps = set(leader.apps)
-    if not _holds_at(leader, base):
+    if not holds_at(leader, base):
         return taken
     for each in waiting:
-        fits = len(each.prepared.actions) <= room and len(taken) < _MOST_MEMBERS
+        fits = len(each.actions) <= room and len(taken) < MOST_MEMBERS
         if each is leader or not fits or apps & each.apps:
             continue
-        if _are_alike(leader.operation, each.operation) and _holds_at(each, base):
+        if _are_alike(leader.operation, each.operation) and holds_at(each, base):
             taken.append(each)
             apps |= each.apps
-            room -= len(each.prepared.actions)
+            room -= len(each.actions)
     return taken
 
 
-def _is_behind(leader: Member, base: Snapshot) -> bool:
+def is_behind(leader: Member, base: Snapshot) -> bool:
     """Whether newer versions are known, and none of them is in the leader's way."""
-    return leader.snapshot.version < base.version and _holds_at(leader, base)
+    return leader.snapshot.version < base.version and holds_at(leader, base)
 
 
 def _are_alike(one: Operation, other: Operation) -> bool:
@@ -284,7 +304,7 @@ def _are_alike(one: Operation, other: Operation) -> bool:
     return mine == theirs
 
 
-def _holds_at(member: Member, base: Snapshot) -> bool:
+def holds_at(member: Member, base: Snapshot) -> bool:
     """Whether nothing that was committed up to `base` is in the way of an append."""
     read, terms = member.snapshot, base.terms
     if read is base:
@@ -311,18 +331,18 @@ def may_join(prepared: PreparedCommit, snapshot: Snapshot) -> bool:
         prepared.is_blind_append
         and terms is snapshot.terms
         and not terms.keeps_symlink_manifest
-        and len(actions) < _MOST_ACTIONS
+        and len(actions) < MOST_ACTIONS
         and any(isinstance(each, AddFile) for each in actions)
         and all(isinstance(each, AddFile | SetTransaction) for each in actions)
     )
 
 
-def joint_actions(members: Sequence[Member]) -> list[Action]:
+def joint_actions(members: Sequence[Joined]) -> list[Action]:
     """What a commit of several transactions holds."""
-    return [action for each in members for action in each.prepared.actions]
+    return [action for each in members for action in each.actions]
 
 
-def joint_operation(members: Sequence[Member]) -> Operation:
+def joint_operation(members: Sequence[Joined]) -> Operation:
     """What it says that it did: parameters that all share, and the sums of their metrics."""
     first, *others = (each.operation for each in members)
     parameters = {
