@@ -19,7 +19,7 @@ A step is one of
 """
 
 # FIFOs, links and moves want names and descriptors.
-# ruff: noqa: PTH102, PTH103, PTH104, PTH108, PTH110, PTH115, PTH116, PTH118, PTH120, PTH122, PTH123, PTH208, PTH211
+# ruff: noqa: PTH102, PTH104, PTH108, PTH110, PTH115, PTH116, PTH118, PTH120, PTH122, PTH123, PTH208, PTH211
 
 from __future__ import annotations
 
@@ -288,7 +288,8 @@ class HostQueue:
         try:
             return Ticket(self, request)
         except FileNotFoundError:
-            os.makedirs(self.folder, 0o700, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self.folder, 0o700)
             self._remove_stale_ones()
             return Ticket(self, request)
 
