@@ -76,17 +76,6 @@ def _between(step: Callable[[], object], call: Callable[..., Any]) -> Callable[.
     return stepping
 
 
-class _Turn:
-    """The first who asks while a history is set up does not have the turn, and then all have it."""
-
-    def __init__(self) -> None:
-        self._asked = False
-
-    def __call__(self, _commits: Any, _turn: contextlib.ExitStack) -> bool:
-        asked, self._asked = self._asked, True
-        return asked
-
-
 def _commit(table: str, file: str, said: int) -> None:
     try:
         log = DeltaLog.for_table(table, CONF)
@@ -136,6 +125,7 @@ class History:
         self.commits = host_commit.HostCommits(self.log)
         self.queue = self.commits._queue
         self.was_reached = folder / "reached"
+        self.begins = folder / "begins"
         self.go_on = folder / "go-on"
 
     def play(self) -> tuple[list[str], bool]:
@@ -148,6 +138,7 @@ class History:
                 others.append(_fork(lambda said, n=number: self._follow(n, said)))  # type: ignore[misc]
                 self._until_waiting(len(others) + 1, lead[0])
             (self.was_reached.parent / "victim").write_text(str(others[0][0]))
+        self.begins.touch()
         for name in self.queue.waiting()[:1]:
             self.queue.wake(name)
         told = {f"w{number}": _heard(pipe) for number, (_, pipe) in enumerate(others)}
@@ -167,7 +158,7 @@ class History:
 
     def _lead(self, said: int) -> None:
         step = _Step(self.number, self._happen)
-        host_queue.os = _System(step)  # type: ignore[assignment]
+        vars(host_queue)["os"] = _System(step)
         write = CommitWriter.write
 
         def stepping(writer: CommitWriter, attempt: Any) -> Any:
@@ -187,9 +178,14 @@ class History:
             finally:
                 del store.write
 
-        CommitWriter.write = stepping  # type: ignore[method-assign]
+        CommitWriter.write = stepping  # type: ignore[method-assign,assignment]
         if self.mode == "paused":
-            host_commit.HostCommits._has_turn = _Turn().__call__  # type: ignore[method-assign]
+            begins = self.begins
+
+            def has_turn(_commits: object, _turn: object) -> bool:
+                return begins.exists()
+
+            host_commit.HostCommits._has_turn = has_turn  # type: ignore[method-assign,assignment]
         _commit(self.table, "lead", said)
 
     def _send_late(self, send: Callable[[], object]) -> None:

@@ -153,7 +153,7 @@ class HostCommits:
             elif not isinstance(exc, Exception):
                 exc.add_note(
                     f"The transaction {member.txn_id} on {self._log.table} was interrupted while "
-                    "another process committed it; it landed if a version's commitInfo.tags name it."
+                    "another process committed it; it landed if a version's commitInfo.tags say so."
                 )
             raise
         finally:

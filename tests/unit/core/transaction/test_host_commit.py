@@ -1,0 +1,241 @@
+"""Appends of several processes of one host become one version, whoever is killed when."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import pytest
+
+from lakelog.core import DeltaLog, Operation, OptimisticTransaction
+from lakelog.core.actions import SetTransaction
+from lakelog.core.errors import CommitOutcomeUnknownError, ConcurrentTransactionException
+from lakelog.core.transaction import host_queue
+from lakelog.core.transaction.host_commit import HostCommits
+from lakelog.logstores.errors import UnsafeLogStoreError
+from lakelog.logstores.locks import host_lock
+from support.tables import add_file, new_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lakelog.core.actions import Action
+
+HOST = {"spark.lakelog.commit.host": "true"}
+TESTS = Path(__file__).parents[3]
+_PATIENCE = 60.0
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A table, with a folder of its own for what waits."""
+    place = tmp_path / "tmp"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    return new_table(str(tmp_path / "t")).table
+
+
+def _transaction(table: str, conf: dict[str, str] | None = None) -> OptimisticTransaction:
+    return DeltaLog.for_table(table, HOST if conf is None else conf).start_transaction()
+
+
+def _append(txn: OptimisticTransaction, *actions: Action, **more: Any) -> Callable[[], int]:
+    return lambda: txn.commit(actions, Operation.write("Append", **more))
+
+
+def _in_one_turn(table: str, *commits: Callable[[], Any]) -> list[Any]:
+    """Let commits get in line in this order while another has the turn, and give what they did."""
+    queue, key = _queue(table)
+    found: list[Any] = [None] * len(commits)
+
+    def run(place: int) -> None:
+        try:
+            found[place] = commits[place]()
+        except Exception as exc:
+            found[place] = exc
+
+    threads = [threading.Thread(target=run, args=(n,), daemon=True) for n in range(len(commits))]
+    entered = threading.Semaphore(0)
+    enter = host_queue.HostQueue.enter
+
+    def entering(self: host_queue.HostQueue, request: bytes) -> host_queue.Ticket:
+        try:
+            return enter(self, request)
+        finally:
+            entered.release()
+
+    with mock.patch.object(host_queue.HostQueue, "enter", entering):
+        with host_lock(key):
+            for thread in threads:
+                thread.start()
+                assert entered.acquire(timeout=_PATIENCE)
+        for name in queue.waiting()[:1]:
+            queue.wake(name)
+        for thread in threads:
+            thread.join(_PATIENCE)
+            assert not thread.is_alive()
+    return found
+
+
+def _queue(table: str) -> tuple[host_queue.HostQueue, str]:
+    commits = HostCommits(DeltaLog.for_table(table, HOST))
+    return commits._queue, commits._key
+
+
+def _paths(table: str) -> list[str]:
+    return sorted(file.path for file in DeltaLog.for_table(table).snapshot.files())
+
+
+@pytest.mark.parametrize("mode", ["leader", "late", "member", "both", "paused"])
+def test_whoever_is_stopped_at_whichever_step_each_append_is_there_once(
+    tmp_path: Path, mode: str
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    ran = subprocess.run(
+        [sys.executable, TESTS / "support/host_writers.py", tmp_path, mode, "1", "100"],
+        env={**os.environ, "PYTHONPATH": str(TESTS), "TMPDIR": str(tmp_path / "tmp")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = ran.stdout.splitlines()
+    assert [each for each in lines if not each.endswith(": ok")] == ["end"], ran.stderr
+    assert len(lines) > 20
+
+
+def test_those_who_wait_are_committed_as_one_version(table: str) -> None:
+    txns = [_transaction(table) for _ in range(4)]
+    commits = [
+        _append(txn, add_file(f"f{n}"), metrics={"numFiles": 1}) for n, txn in enumerate(txns)
+    ]
+    assert _in_one_turn(table, *commits) == [1, 1, 1, 1]
+    assert _paths(table) == ["f0", "f1", "f2", "f3"]
+    info = DeltaLog.for_table(table).snapshot.commit_info
+    assert info is not None
+    ids = (info.tags or {})["lakelog.groupTxnIds"].split(",")
+    assert sorted(ids) == sorted(each._committer.txn_id for each in txns)
+    assert info.operation_metrics == {"numFiles": "4"}
+    for txn in txns:
+        assert txn.may_be_committed
+        assert [(each.outcome, each.committed_version) for each in txn.attempts] == [
+            ("committed", 1)
+        ]
+    assert os.listdir(_queue(table)[0].folder) in ([], [f"{info.txn_id}.group"])
+
+
+def test_who_finds_no_other_leaves_no_files(table: str) -> None:
+    assert _append(_transaction(table), add_file("f"))() == 1
+    assert not Path(_queue(table)[0].folder).exists()
+
+
+def test_two_batches_of_one_application_are_not_in_one_version(table: str) -> None:
+    txns = [_transaction(table) for _ in range(2)]
+    assert [txn.txn_version("a") for txn in txns] == [-1, -1]
+    found = _in_one_turn(
+        table,
+        *(
+            _append(txn, add_file(f"f{n}"), SetTransaction(app_id="a", version=n))
+            for n, txn in enumerate(txns)
+        ),
+    )
+    # Whoever leads first.
+    assert sorted(map(type, found), key=str) == [int, ConcurrentTransactionException]
+    assert len(_paths(table)) == 1
+
+
+def test_other_notes_and_other_settings_are_committed_apart(table: str) -> None:
+    other = {**HOST, "spark.lakelog.commit.timeBudget": "500"}
+    found = _in_one_turn(
+        table,
+        _append(_transaction(table), add_file("f0")),
+        _append(_transaction(table), add_file("f1"), user_metadata="a note"),
+    )
+    assert sorted(found) == [1, 2]
+    assert HostCommits(DeltaLog.for_table(table, other))._key != _queue(table)[1]
+
+
+def test_a_member_that_read_older_metadata_has_its_own_failure(table: str) -> None:
+    stale = _append(_transaction(table), add_file("stale"))
+    change = _transaction(table)
+    change.update_metadata(_described(change))
+    change.commit([], Operation("SET TBLPROPERTIES"))
+    fresh = _append(_transaction(table), add_file("fresh"))
+    found = _in_one_turn(table, fresh, stale)
+    assert found[0] == 2
+    assert type(found[1]).__name__ == "MetadataChangedException"
+    assert _paths(table) == ["fresh"]
+
+
+def _described(txn: OptimisticTransaction) -> Any:
+    from dataclasses import replace
+
+    return replace(txn.metadata, description="another one")
+
+
+def _full(*_args: object, **_kwargs: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("call", ["mkfifo", "rename"])
+def test_who_can_not_leave_a_request_commits_alone(table: str, call: str) -> None:
+    with mock.patch(f"lakelog.core.transaction.host_queue.os.{call}", _full):
+        assert _in_one_turn(table, _append(_transaction(table), add_file("f"))) == [1]
+    assert _paths(table) == ["f"]
+
+
+def test_a_leader_that_can_not_say_what_it_sends_sends_nothing(table: str) -> None:
+    commits = [_append(_transaction(table), add_file(f"f{n}")) for n in range(3)]
+    with mock.patch.object(host_queue.Group, "keep", _full):
+        assert sorted(_in_one_turn(table, *commits)) == [1, 2, 3]
+    assert _paths(table) == ["f0", "f1", "f2"]
+
+
+def test_a_system_without_fifos_is_said_by_name(
+    table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "mkfifo")
+    with pytest.raises(UnsafeLogStoreError, match=r"spark\.lakelog\.commit\.host"):
+        _append(_transaction(table), add_file("f"))()
+    assert _paths(table) == []
+
+
+def test_a_folder_of_others_is_refused(table: str) -> None:
+    Path(tempfile.gettempdir(), f"lakelog-{os.getuid()}").mkdir(mode=0o755)
+    with pytest.raises(UnsafeLogStoreError, match="mode 0700"):
+        _append(_transaction(table), add_file("f"))()
+
+
+def test_tables_in_memory_commit_as_usual() -> None:
+    log = new_table("memory://host-commit/t", conf=HOST)
+    assert log.start_transaction().commit([add_file("f")], Operation.write("Append")) == 1
+
+
+def test_a_request_that_was_removed_leaves_its_outcome_unknown(table: str) -> None:
+    queue, key = _queue(table)
+    txn = _transaction(table)
+
+    def remove(self: host_queue.Ticket, _seconds: float) -> None:
+        os.unlink(queue.path(self.name + ".request"))
+
+    patched = mock.patch.object(host_queue.Ticket, "wait", remove)
+    with patched, host_lock(key), pytest.raises(CommitOutcomeUnknownError, match="was removed"):
+        _append(txn, add_file("f"))()
+    assert txn.may_be_committed
+
+
+def test_the_request_of_a_process_that_is_gone_is_dropped(table: str) -> None:
+    queue, key = _queue(table)
+    with host_lock(key):
+        os.makedirs(queue.folder)
+        gone = queue.enter(b"not read")
+    os.close(gone._fd)
+    host_queue._open_fifos.discard(gone._fd)
+    assert _append(_transaction(table), add_file("f"))() == 1
+    assert os.listdir(queue.folder) == []
