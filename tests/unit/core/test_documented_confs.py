@@ -177,6 +177,7 @@ ELSEWHERE = {
         "Spark's writes alone",
     ),
     f"{DELTA}optimizeMetadataQuery.enabled": "queries of Spark's SQL alone",
+    "spark.lakelog.commit.host": "processes of one host, which have tests of their own",
     "spark.lakelog.commit.group": "threads that share a log, which have tests of their own",
     "spark.lakelog.checksum.inBackground": "version checksums have tests of their own",
     f"{DELTA}writeChecksumFile.enabled": "version checksums have tests of their own",
