@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 SCHEMA = pa.schema([pa.field("a", pa.int64())])
 PROPERTIES = {"delta.checkpointInterval": "1000000"}
 GROUP = {"spark.lakelog.commit.group": "true"}
+HOST = {"spark.lakelog.commit.host": "true"}
 HEADER = (
     "| place | round trip | writers | who | commits/s | attempts a commit | p50 | p99 | fairness "
     "| gave up |\n|---|--:|--:|---|--:|--:|--:|--:|--:|--:|"
@@ -211,6 +212,7 @@ def measure(place: Place, latency: int, writers: int, seconds: float, group: boo
         ours("threads, group commit", GROUP, lambda t, conf: threads(t, conf, writers, seconds))
         return found
     ours("lakelog", {}, lambda t, conf: processes("lakelog", t, conf, writers, seconds))
+    ours("lakelog, one host", HOST, lambda t, conf: processes("lakelog", t, conf, writers, seconds))
     if place.peer_root is not None:
         table = f"{place.peer_root}/{uuid.uuid4().hex}"
         options = place.options or {}

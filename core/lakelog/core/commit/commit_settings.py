@@ -68,6 +68,16 @@ class CommitSettings:
         )
 
     @cached_property
+    def is_grouped(self) -> bool:
+        """Whether threads commit as one (`commit.group`)."""
+        return self._conf.read(store_keys.COMMIT_GROUP)
+
+    @cached_property
+    def is_hosted(self) -> bool:
+        """Whether the processes of a host do (`commit.host`)."""
+        return self._conf.read(store_keys.COMMIT_HOST)
+
+    @cached_property
     def rules(self) -> ConflictRules:
         """How strict the conflict checks are."""
         return ConflictRules(

@@ -79,7 +79,6 @@ from lakelog.core.transaction.recorded_reads import Reads
 from lakelog.core.transaction.recording import current_batch, note_commit, recorded
 from lakelog.core.transaction.transaction_changes import Changes
 from lakelog.logstores import Scope
-from lakelog.logstores import keys as store_keys
 from lakelog.logstores.limits import call_with, limited
 
 if TYPE_CHECKING:
@@ -197,16 +196,16 @@ class Committer:
 
     def _run_in_turn(self, actions: Sequence[Action], operation: Operation) -> int:
         prepared, read = self._prepare(actions, operation), self._snapshot
-        grouped = self._conf.read(store_keys.COMMIT_GROUP)
-        # What is not seen by the other processes of this host can't be committed by them.
+        settings = self._conf.derived(CommitSettings)
+        # What the other processes of this host don't see can't be committed by them.
         hosted = (
-            self._conf.read(store_keys.COMMIT_HOST)
-            and self.delta_log.store.capabilities.exclusive_create >= Scope.HOST
+            settings.is_hosted and self.delta_log.store.capabilities.exclusive_create >= Scope.HOST
         )
+        joins = hosted or settings.is_grouped
         # A hook is handed the actions of one transaction, and a recorded batch is one commit: both
         # commit by themselves.
         usual = self._hooks == [checkpoint_hook, checksum_hook] and current_batch.get() is None
-        if not (usual and read and (grouped or hosted) and may_join(prepared, read)):
+        if not (usual and read and joins and may_join(prepared, read)):
             return self._run(prepared)
         self._changes.check_now()  # what is wrong with one is its own failure
         sets = {each.app_id for each in prepared.actions if isinstance(each, SetTransaction)}

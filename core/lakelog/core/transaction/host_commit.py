@@ -31,6 +31,7 @@ import hashlib
 import logging
 import os
 import socket
+import threading
 import time
 import uuid
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ from lakelog.core.transaction.group import (
 from lakelog.core.transaction.host_queue import Group, HostQueue, Step, Ticket
 from lakelog.logstores.limits import limited
 from lakelog.logstores.locks import host_lock, lock_file
-from lakelog.logstores.systems import need
+from lakelog.logstores.systems import after_fork, need
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -82,6 +83,12 @@ _LOOK_SECONDS = 0.2
 """How long it takes at most to notice that the process which had the turn is gone."""
 _FORM = 1
 """Of requests; processes that write another one commit apart."""
+
+
+_inside: set[tuple[int, str]] = set()
+"""The threads that lead or wait, and the queue."""
+
+after_fork(_inside.clear)
 
 
 class _TakenOverError(Exception):
@@ -129,6 +136,17 @@ class HostCommits:
             Exception: what `OptimisticTransaction.commit` raises.
             UnsafeLogStoreError: the folder for the queue is another user's, or open to others.
         """
+        place = threading.get_ident(), self._key
+        if place in _inside:
+            # A handler of a signal or of a log record would wait for its own thread.
+            return member.alone()
+        try:
+            _inside.add(place)
+            return self._commit(member, newest)
+        finally:
+            _inside.discard(place)
+
+    def _commit(self, member: Member, newest: Callable[[], Snapshot | None]) -> int:
         with contextlib.ExitStack() as turn:
             if self._has_turn(turn):
                 return self._lead(member, newest() or member.snapshot)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _REQUEST, _WAKE, _DRAFT, _GROUP = ".request", ".wake", ".draft", ".group"
+_GONE = ".gone"
 _OLD = 60 * 10**9
 """Nanoseconds."""
 _ATTEMPTS = "attempts"
@@ -202,7 +203,11 @@ class Group:
         """Remove it with all that it holds, and what is left of members that are gone."""
         for each in self.members():
             self._queue.drop(each)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        # At once for whoever else is at work on it: a step that is gone must not be made again.
+        gone = self._folder + _GONE
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(self._folder, gone)
+        shutil.rmtree(gone, ignore_errors=True)
 
 
 class Ticket:
@@ -322,6 +327,8 @@ class HostQueue:
         """Remove what processes left that were killed before their request was there."""
         for each in self._names():
             name, kind = os.path.splitext(each)
+            if kind == _GONE:
+                shutil.rmtree(self.path(each), ignore_errors=True)
             if kind not in (_WAKE, _DRAFT) or self.is_alive(name):
                 continue
             if time.time_ns() - int(name.partition("-")[0]) > _OLD:

@@ -239,3 +239,19 @@ def test_the_request_of_a_process_that_is_gone_is_dropped(table: str) -> None:
     host_queue._open_fifos.discard(gone._fd)
     assert _append(_transaction(table), add_file("f"))() == 1
     assert os.listdir(queue.folder) == []
+
+
+def test_a_handler_that_commits_within_a_commit_does_not_wait_for_itself(table: str) -> None:
+    inner = _append(_transaction(table), add_file("inner"))
+    log = DeltaLog.for_table(table, HOST)
+    write = log.store.write
+
+    def writing(path: str, lines: Any, *, overwrite: bool = False) -> None:
+        log.store.write = write  # type: ignore[method-assign]
+        assert inner() == 1
+        write(path, lines, overwrite=overwrite)
+
+    txn = log.start_transaction()
+    log.store.write = writing  # type: ignore[method-assign]
+    assert _append(txn, add_file("outer"))() == 2
+    assert _paths(table) == ["inner", "outer"]
