@@ -125,6 +125,7 @@ class History:
         self.commits = host_commit.HostCommits(self.log)
         self.queue = self.commits._queue
         self.was_reached = folder / "reached"
+        self.leads = folder / "leads"
         self.begins = folder / "begins"
         self.go_on = folder / "go-on"
 
@@ -159,7 +160,13 @@ class History:
     def _lead(self, said: int) -> None:
         step = _Step(self.number, self._happen)
         vars(host_queue)["os"] = _System(step)
-        write = CommitWriter.write
+        write, lead = CommitWriter.write, host_commit.HostCommits._lead
+
+        def leading(*args: Any) -> int:
+            self.leads.touch()
+            return lead(*args)
+
+        host_commit.HostCommits._lead = leading  # type: ignore[method-assign,assignment]
 
         def stepping(writer: CommitWriter, attempt: Any) -> Any:
             store = writer._store
@@ -207,6 +214,13 @@ class History:
             _kill(os.getpid())
 
     def _follow(self, number: int, said: int) -> None:
+        has_turn = host_commit.HostCommits._has_turn
+
+        def after_the_first(commits: Any, turn: contextlib.ExitStack) -> bool:
+            begun = self.leads.exists() or self.was_reached.exists()
+            return begun and has_turn(commits, turn)
+
+        host_commit.HostCommits._has_turn = after_the_first  # type: ignore[method-assign,assignment]
         _commit(self.table, f"w{number}", said)
 
     def _complaints(self, told: dict[str, str]) -> list[str]:

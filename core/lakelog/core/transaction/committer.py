@@ -220,6 +220,7 @@ class Committer:
             alone=lambda: self._run(prepared),
             together=self._run_together,
             share=self._share,
+            after=lambda: self._after,
         )
         log = self.delta_log
         if hosted:

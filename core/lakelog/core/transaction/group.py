@@ -114,6 +114,8 @@ class Member(Joined):
     """One commit of it and others, not made yet."""
     share: Callable[[Fate | None], None]
     """Makes what becomes of a group its own; `None` takes that back."""
+    after: Callable[[], CommittedTransaction | None]
+    """What its hooks got, once it has landed."""
     fate: Fate | None = None
     """Of the group that it is in."""
     woken: threading.Event = field(default_factory=threading.Event)

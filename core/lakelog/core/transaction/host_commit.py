@@ -50,9 +50,10 @@ from lakelog.core.commit.lock import hold_lock, lock_for
 from lakelog.core.commit.prepare import engine_info
 from lakelog.core.commit.version_writer import CommitWriter, LineDigest, Written
 from lakelog.core.conf import travelling_conf
-from lakelog.core.errors import CommitOutcomeUnknownError
+from lakelog.core.errors import CommitOutcomeUnknownError, DeltaError
 from lakelog.core.events import CommitOutcome, CommitStats
 from lakelog.core.hooks.post_commit import CommittedTransaction, post_commit
+from lakelog.core.log.commit_file import parse_commit
 from lakelog.core.log.file_names import commit_path
 from lakelog.core.transaction.group import (
     MOST_ACTIONS,
@@ -149,7 +150,7 @@ class HostCommits:
     def _commit(self, member: Member, newest: Callable[[], Snapshot | None]) -> int:
         with contextlib.ExitStack() as turn:
             if self._has_turn(turn):
-                return self._lead(member, newest() or member.snapshot)
+                return self._lead(member, newest)
         member.share(_waiting(self._log.table))
         try:
             ticket = self._queue.enter(_to_bytes(member))
@@ -210,17 +211,40 @@ class HostCommits:
                 if self._has_turn(turn) or late:
                     if ticket.withdraw():
                         member.share(None)
-                        return (
-                            member.alone()
-                            if late
-                            else self._lead(member, newest() or member.snapshot)
-                        )
+                        return member.alone() if late else self._lead(member, newest)
                     self._settle_groups()  # of the one that took it, and is gone
             ticket.wait(_LOOK_SECONDS)
 
-    def _lead(self, member: Member, base: Snapshot) -> int:
+    def _lead(self, member: Member, newest: Callable[[], Snapshot | None]) -> int:
         """Commit with those who wait; this process has the turn."""
         self._settle_groups()
+        self._catch_up()
+        try:
+            return self._lead_from(member, newest() or member.snapshot)
+        finally:
+            after = member.after()
+            before = None if after is None else _before(after)
+            if after is not None and before is not None:
+                lines = (each.to_json() for each in (after.commit_info, *after.actions))
+                self._queue.tell(after.version, "\n".join([before, *lines]).encode())
+
+    def _catch_up(self) -> None:
+        """Take over what other processes have told, without asking the storage.
+
+        Only what follows the very commit that is known: the path may hold another table by now.
+        """
+        log = self._log
+        with contextlib.suppress(OSError, DeltaError):
+            while (known := log.known_snapshot) is not None:
+                version, info = known.version + 1, known.commit_info
+                before, _, lines = (self._queue.told(version) or b"").partition(b"\n")
+                if not before or info is None or info.txn_id != before.decode():
+                    return
+                log.after_commit(parse_commit(lines, version, commit_path(log.table, version)))
+                if log.known_version == known.version:
+                    return
+
+    def _lead_from(self, member: Member, base: Snapshot) -> int:
         group: Group | None = None
         others: list[_Request] = []
         if holds_at(member, base):
@@ -409,6 +433,7 @@ class HostCommits:
         if group is not None and name is not None:
             group.forget(name)
         if after is not None:
+            self._catch_up()
             # The hooks of the version are run by who committed it.
             post_commit(after, ())
         return outcome_of(member)
@@ -480,6 +505,17 @@ class _SentLines:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._lines)
+
+
+def _before(committed: CommittedTransaction) -> str | None:
+    """The txnId of the version before a commit, where that is known."""
+    if committed.winners:
+        last = committed.winners[-1]
+        return last.txn_id if last.version == committed.version - 1 else None
+    read = committed.read_snapshot
+    if read is None or read.version != committed.version - 1 or read.commit_info is None:
+        return None
+    return read.commit_info.txn_id
 
 
 def _waiting(table: str) -> Fate:

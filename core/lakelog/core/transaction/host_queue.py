@@ -11,6 +11,9 @@ Each table has a folder in `<temporary files>/lakelog-<uid>/`, which is the user
   name exists, and needs no space on a full disk. So who makes step n alone decides what follows
   step n - 1, whoever else believes that it is their turn.
 
+- `<version>.version` has the lines of a version that one of them committed lately, after the txnId
+  of the version before, so that the others need not ask the storage for it.
+
 A step is one of
 
 - `try VERSION LINES`: the lines in the file LINES are about to be sent as that version. They may
@@ -19,7 +22,7 @@ A step is one of
 """
 
 # FIFOs, links and moves want names and descriptors.
-# ruff: noqa: PTH102, PTH104, PTH108, PTH110, PTH115, PTH116, PTH118, PTH120, PTH122, PTH123, PTH208, PTH211
+# ruff: noqa: PTH102, PTH104, PTH108, PTH110, PTH112, PTH115, PTH116, PTH118, PTH120, PTH122, PTH123, PTH208, PTH211
 
 from __future__ import annotations
 
@@ -40,7 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _REQUEST, _WAKE, _DRAFT, _GROUP = ".request", ".wake", ".draft", ".group"
-_GONE = ".gone"
+_GONE, _TOLD, _TOLD_DRAFT = ".gone", ".version", ".untold"
+_KEPT = 100
+"""Versions that are told."""
 _OLD = 60 * 10**9
 """Nanoseconds."""
 _ATTEMPTS = "attempts"
@@ -347,6 +352,25 @@ class HostQueue:
         for each in (_REQUEST, _WAKE, _DRAFT):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.path(name + each))
+
+    def tell(self, version: int, lines: bytes) -> None:
+        """Tell the others what a version holds; nothing where none ever waited here."""
+        if not os.path.isdir(self.folder):
+            return
+        with contextlib.suppress(OSError):  # they read it from the storage
+            draft = self.path(f"{version}.{uuid.uuid4().hex}{_TOLD_DRAFT}")
+            with open(draft, "wb") as file:
+                file.write(lines)
+            os.rename(draft, self.path(f"{version}{_TOLD}"))
+            os.unlink(self.path(f"{version - _KEPT}{_TOLD}"))
+
+    def told(self, version: int) -> bytes | None:
+        """What a version holds, where another process has told it."""
+        try:
+            with open(self.path(f"{version}{_TOLD}"), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
 
     def groups(self) -> Iterator[Group]:
         """Those that are not removed yet."""

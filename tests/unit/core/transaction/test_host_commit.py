@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -127,7 +128,8 @@ def test_those_who_wait_are_committed_as_one_version(table: str) -> None:
         assert [(each.outcome, each.committed_version) for each in txn.attempts] == [
             ("committed", 1)
         ]
-    assert os.listdir(_queue(table)[0].folder) in ([], [f"{info.txn_id}.group"])
+    left = set(os.listdir(_queue(table)[0].folder))
+    assert left <= {"1.version", f"{info.txn_id}.group"}
 
 
 def test_who_finds_no_other_leaves_no_files(table: str) -> None:
@@ -238,7 +240,32 @@ def test_the_request_of_a_process_that_is_gone_is_dropped(table: str) -> None:
     os.close(gone._fd)
     host_queue._open_fifos.discard(gone._fd)
     assert _append(_transaction(table), add_file("f"))() == 1
-    assert os.listdir(queue.folder) == []
+    assert os.listdir(queue.folder) == ["1.version"]
+
+
+def test_a_leader_begins_after_what_others_committed(table: str) -> None:
+    os.makedirs(_queue(table)[0].folder)
+    Path(_queue(table)[0].folder).parent.chmod(0o700)
+    late = _transaction(table)
+    for name in ("f1", "f2"):
+        _append(_transaction(table), add_file(name))()
+    assert _append(late, add_file("late"))() == 3
+    assert [each.attempt for each in late.attempts] == [1]
+    assert len(late.attempts) == 1
+
+
+def test_what_was_told_of_a_table_that_is_gone_is_not_taken_over(table: str) -> None:
+    queue, _ = _queue(table)
+    os.makedirs(queue.folder)
+    Path(queue.folder).parent.chmod(0o700)
+    for name in ("old1", "old2"):
+        _append(_transaction(table), add_file(name))()
+    shutil.rmtree(table.removeprefix("file:"))
+    new_table(table)
+    assert queue.told(1) is not None
+    txn = _transaction(table)
+    assert _append(txn, add_file("new"))() == 1
+    assert _paths(table) == ["new"]
 
 
 def test_a_handler_that_commits_within_a_commit_does_not_wait_for_itself(table: str) -> None:
