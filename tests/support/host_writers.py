@@ -1,10 +1,10 @@
 """Processes that commit to one table through the queue of their host, and are stopped anywhere.
 
-    python tests/support/host_writers.py FOLDER MODE FIRST LAST
+    python tests/support/host_writers.py FOLDER MODE FIRST LAST --root URI [--every N] [--conf {}]
 
-Plays one history for each number from FIRST to LAST, and prints what is wrong in it, or `ok`. In
-each a first process leads while others wait, and something happens at its step of that number: the
-steps are the calls of the operating system that the queue makes, and the writes of the store,
+Plays one history for each N-th number from FIRST to LAST, and prints what is wrong in it, or `ok`.
+In each a first process leads while others wait, and something happens at its step of that number:
+the steps are the calls of the operating system that the queue makes, and the writes of the store,
 before and after they are done. MODE is one of
 
 - `leader`: it is killed.
@@ -12,24 +12,30 @@ before and after they are done. MODE is one of
 - `member`: one of those who wait is killed.
 - `both`: it and one of those who wait are killed.
 - `paused`: it stands still until all others are done, and no lock keeps them from its turn.
+- `none`: nothing.
 
-After the last number that is reached the word `end` is printed.
+The first number that is not reached is the last one played. The tables are below the URI.
 """
 
 from __future__ import annotations
 
+import argparse
 import collections
 import contextlib
+import json
 import os
 import select
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core import DeltaLog, Operation
 from lakelog.core.commit.version_writer import CommitWriter
+from lakelog.core.log.file_names import commit_path
 from lakelog.core.transaction import host_commit, host_queue
 from lakelog.logstores.locks import host_lock
 from support.tables import add_file, new_table
@@ -37,10 +43,14 @@ from support.tables import add_file, new_table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CONF = {"spark.lakelog.commit.host": "true"}
+HOST = {"spark.lakelog.commit.host": "true"}
+MODES = ("leader", "late", "member", "both", "paused")
+APPEND = Operation.write("Append")
 WAITING = 3
 _CALLS = ("mkfifo", "mkdir", "rename", "symlink", "unlink")
 _PATIENCE = 120.0
+# That a leader is gone is noticed sooner than usual: these are many.
+host_commit.__dict__["_LOOK_SECONDS"] = 0.02
 
 
 class _Step:
@@ -76,10 +86,10 @@ def _between(step: Callable[[], object], call: Callable[..., Any]) -> Callable[.
     return stepping
 
 
-def _commit(table: str, file: str, said: int) -> None:
+def _commit(table: str, conf: dict[str, str], file: str, said: int) -> None:
     try:
-        log = DeltaLog.for_table(table, CONF)
-        told = str(log.start_transaction().commit([add_file(file)], Operation.write("Append")))
+        log = DeltaLog.for_table(table, conf)
+        told = str(log.start_transaction().commit([add_file(file)], APPEND))
     except Exception as exc:
         told = f"{type(exc).__name__}: {exc}"
     os.write(said, told.encode())
@@ -118,11 +128,13 @@ def _kill(pid: int) -> None:
 class History:
     """One of them."""
 
-    def __init__(self, folder: Path, mode: str, number: int) -> None:
-        self.table = new_table(str(folder / "t")).table
+    def __init__(
+        self, folder: Path, mode: str, number: int, root: str, conf: dict[str, str]
+    ) -> None:
+        self.table, self.conf = f"{root}/{mode}-{number}/t", conf
         self.mode, self.number = mode, number
-        self.log = DeltaLog.for_table(self.table, CONF)
-        self.commits = host_commit.HostCommits(self.log)
+        # This process asks no storage: it is forked.
+        self.commits = host_commit.HostCommits(DeltaLog.for_table(self.table, conf))
         self.queue = self.commits._queue
         self.was_reached = folder / "reached"
         self.leads = folder / "leads"
@@ -131,13 +143,14 @@ class History:
 
     def play(self) -> tuple[list[str], bool]:
         """What is wrong, and whether the step was reached."""
+        assert _said(lambda _said: new_table(self.table, conf=self.conf)) == ""
         with host_lock(self.commits._key):
             others: list[tuple[int, int]] = []
             lead = _fork(self._lead)
-            self._until_waiting(1, lead[0])
+            self._until_waiting(1)
             for number in range(WAITING):
                 others.append(_fork(lambda said, n=number: self._follow(n, said)))  # type: ignore[misc]
-                self._until_waiting(len(others) + 1, lead[0])
+                self._until_waiting(len(others) + 1)
             (self.was_reached.parent / "victim").write_text(str(others[0][0]))
         self.begins.touch()
         for name in self.queue.waiting()[:1]:
@@ -149,9 +162,10 @@ class History:
         told["lead"] = _heard(lead[1])
         for pid, _ in (lead, *others):
             os.waitpid(pid, 0)
-        return self._complaints(told), self.was_reached.exists()
+        wrong = _said(lambda said: os.write(said, "; ".join(self._complaints(told)).encode()))
+        return [wrong] if wrong else [], self.was_reached.exists()
 
-    def _until_waiting(self, count: int, lead: int) -> None:
+    def _until_waiting(self, count: int) -> None:
         until = time.monotonic() + _PATIENCE
         while len(self.queue.waiting()) < count and not self.was_reached.exists():
             assert time.monotonic() < until
@@ -159,7 +173,7 @@ class History:
 
     def _lead(self, said: int) -> None:
         step = _Step(self.number, self._happen)
-        vars(host_queue)["os"] = _System(step)
+        host_queue.__dict__["os"] = _System(step)
         write, lead = CommitWriter.write, host_commit.HostCommits._lead
 
         def leading(*args: Any) -> int:
@@ -193,15 +207,16 @@ class History:
                 return begins.exists()
 
             host_commit.HostCommits._has_turn = has_turn  # type: ignore[method-assign,assignment]
-        _commit(self.table, "lead", said)
+        _commit(self.table, self.conf, "lead", said)
 
     def _send_late(self, send: Callable[[], object]) -> None:
         if os.fork() == 0:
-            while not self.go_on.exists():
-                time.sleep(0.001)
-            with contextlib.suppress(FileExistsError):
+            try:
+                while not self.go_on.exists():
+                    time.sleep(0.001)
                 send()
-            os._exit(0)
+            finally:
+                os._exit(0)
 
     def _happen(self) -> None:
         self.was_reached.touch()
@@ -221,21 +236,23 @@ class History:
             return begun and has_turn(commits, turn)
 
         host_commit.HostCommits._has_turn = after_the_first  # type: ignore[method-assign,assignment]
-        _commit(self.table, f"w{number}", said)
+        _commit(self.table, self.conf, f"w{number}", said)
 
     def _complaints(self, told: dict[str, str]) -> list[str]:
-        log = DeltaLog.for_table(self.table, CONF)
-        log.start_transaction().commit([add_file("later")], Operation.write("Append"))
+        log = DeltaLog.for_table(self.table, self.conf)
+        log.start_transaction().commit([add_file("later")], APPEND)
         there: dict[str, list[int]] = collections.defaultdict(list)
         for version in range(log.snapshot.version + 1):
-            text = Path(self.table.removeprefix("file:"), f"_delta_log/{version:020}.json")
+            lines = list(log.store.read(commit_path(log.table, version)))
             for name in (*told, "later"):
-                if f'"path":"{name}"' in text.read_text():
-                    there[name].append(version)
+                there[name] += [version for line in lines if f'"path":"{name}"' in line]
         wrong = []
-        killed = {"leader": {"lead"}, "late": {"lead"}, "member": {"w0"}, "paused": set()}.get(
-            self.mode, {"lead", "w0"}
-        )
+        killed = {
+            "leader": {"lead"},
+            "late": {"lead"},
+            "member": {"w0"},
+            "both": {"lead", "w0"},
+        }.get(self.mode, set())
         for name, outcome in told.items():
             places = there[name]
             if outcome.isdigit():
@@ -246,21 +263,87 @@ class History:
                 wrong.append(f"{name} heard {outcome!r}, and is in {places}")
         if there["later"] == []:
             wrong.append("the table can't be written to")
-        left = [each for each in os.listdir(self.queue.folder) if each.endswith(".group")]
+        names = self.queue._names()
+        left = [each for each in names if each.endswith((".group", ".request"))]
         return wrong + [f"{each} is left" for each in left]
 
 
-def main(folder: str, mode: str, first: int, last: int) -> None:
+def _said(work: Callable[[int], object]) -> str:
+    """What a process of its own says."""
+    pid, pipe = _fork(lambda said: _or_why(work, said))
+    text = _heard(pipe)
+    os.waitpid(pid, 0)
+    return text
+
+
+def _or_why(work: Callable[[int], object], said: int) -> None:
+    try:
+        work(said)
+    except Exception as exc:
+        os.write(said, f"{type(exc).__name__}: {exc}".encode())
+
+
+def play(
+    folder: Path,
+    mode: str,
+    numbers: range,
+    root: str | None = None,
+    conf: dict[str, str] | None = None,
+) -> list[str]:
+    """Play them in a process of their own.
+
+    Args:
+        folder: an empty one.
+        mode: one of them.
+        numbers: of the histories, as far as they are reached.
+        root: where the tables are to be; a folder in memory, where there is one, if not given.
+        conf: leads there.
+
+    Returns:
+        What was wrong; nothing where nothing was.
+    """
+    if root is None:
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        with tempfile.TemporaryDirectory(dir=memory) as place:  # syncs cost nothing there
+            return play(folder, mode, numbers, place, conf)
+    (folder / "tmp").mkdir()
+    command = [sys.executable, __file__, folder, mode, numbers.start, numbers.stop - 1]
+    command += ["--every", numbers.step, "--conf", json.dumps(dict(conf or {})), "--root", root]
+    tests = str(Path(__file__).parents[1])
+    ran = subprocess.run(
+        list(map(str, command)),
+        env={**os.environ, "PYTHONPATH": tests, "TMPDIR": str(folder / "tmp")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = ran.stdout.splitlines()
+    ended = ran.returncode == 0 and len(lines) > 1
+    return [each for each in lines if not each.endswith(": ok")] or ([] if ended else [ran.stderr])
+
+
+def main() -> None:
     """Play."""
-    for number in range(first, last + 1):
-        place = Path(folder, f"{mode}-{number}")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("mode")
+    parser.add_argument("first", type=int)
+    parser.add_argument("last", type=int)
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--root", required=True)
+    parser.add_argument("--conf", type=json.loads, default={})
+    given = parser.parse_args()
+    # What the processes import is there before they are forked.
+    new_table("memory://host-writers/t").start_transaction().commit([add_file("f")], APPEND)
+    for number in range(given.first, given.last + 1, given.every):
+        place = given.folder / f"{given.mode}-{number}"
         place.mkdir()
-        wrong, was_reached = History(place, mode, number).play()
+        conf = {**given.conf, **HOST}
+        wrong, was_reached = History(place, given.mode, number, given.root, conf).play()
         print(f"{number}: {'; '.join(wrong) or 'ok'}", flush=True)
-        if not was_reached:
-            print("end", flush=True)
+        if not was_reached and given.mode != "none":
             return
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main()

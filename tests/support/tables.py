@@ -50,6 +50,17 @@ def new_table(
 ) -> DeltaLog:
     """Create a table (version 0) and give its log."""
     log = DeltaLog.for_table(uri, conf, clock)
+    return created_by(log, schema=schema, partition_by=partition_by, properties=properties)
+
+
+def created_by(
+    log: DeltaLog,
+    *,
+    schema: str = ID_SCHEMA,
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+) -> DeltaLog:
+    """The same, through a log that there is."""
     txn = log.start_transaction()
     metadata = Metadata(
         id="test",

@@ -19,7 +19,7 @@ ATTRIBUTES: Final[dict[str, tuple[str, str]]] = {
         "How it ended, as the records of commits spell it; or `nothing to do`.",
     ),
     "conflict": ("lakelog.conflict", "Delta's name of the conflict: `DELTA_CONCURRENT_APPEND`."),
-    "wait": ("lakelog.wait", "What was waited for: `lock` or `backoff`."),
+    "wait": ("lakelog.wait", "What was waited for: `lock`, `backoff` or `turn`."),
     "change": ("lakelog.change", "What happened to the files: `added`, `removed` or `cdc`."),
     "error": ("error.type", "The class of the exception that ended it; not set where none did."),
     "version": ("lakelog.version", "The version that was written, tried or read."),
@@ -96,7 +96,8 @@ WAIT_DURATION: Final = Metric(
     "lakelog.commit.wait.duration",
     "s",
     ("table", "wait"),
-    "Waits of commits: for the lock, where the store needs one, and after a lost version.",
+    "Waits of commits: for the lock, where the store needs one, after a lost version, and for the "
+    "turn among those who commit as one.",
 )
 FILES: Final = Metric(
     "lakelog.commit.files",

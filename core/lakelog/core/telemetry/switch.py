@@ -170,7 +170,7 @@ def observed_wait(conf: Mapping[str, str], table: str, what: str, seconds: float
     Args:
         conf: the user's.
         table: its URI.
-        what: `lock` or `backoff`.
+        what: `lock`, `backoff` or `turn`.
         seconds: how long it was.
     """
     otel = _otel(conf)

@@ -221,6 +221,7 @@ class Committer:
             together=self._run_together,
             share=self._share,
             after=lambda: self._after,
+            waited=lambda seconds: observed_wait(self._conf, self._table, "turn", seconds),
         )
         log = self.delta_log
         if hosted:

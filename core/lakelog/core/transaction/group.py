@@ -17,6 +17,7 @@ for its turn, and the first of the waiting commits for all whose appends fit int
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
@@ -116,6 +117,8 @@ class Member(Joined):
     """Makes what becomes of a group its own; `None` takes that back."""
     after: Callable[[], CommittedTransaction | None]
     """What its hooks got, once it has landed."""
+    waited: Callable[[float], None]
+    """Called with the seconds for which it waited for its turn, or for others to commit it."""
     fate: Fate | None = None
     """Of the group that it is in."""
     woken: threading.Event = field(default_factory=threading.Event)
@@ -154,7 +157,9 @@ class CommitGroups:
         try:
             self._inside.add(thread)
             self.enter(member)
+            began = time.monotonic()
             member.woken.wait()
+            member.waited(time.monotonic() - began)
             if member.leads:
                 version = self._lead(member, newest() or member.snapshot)
                 if version is not None:

@@ -16,8 +16,10 @@ Each table has a folder in `<temporary files>/lakelog-<uid>/`, which is the user
 
 A step is one of
 
-- `try VERSION LINES`: the lines in the file LINES are about to be sent as that version. They may
-  be there from now on, or be on their way there.
+- `try VERSION LINES`: the lines in the file LINES are about to be sent as that version by the
+  group's leader. They may be there from now on, or be on their way there.
+- `again VERSION LINES`: others than the leader are about to send them again, to the same version.
+  Only the last step can follow.
 - `landed VERSION`, `dissolved`, `unknown VERSION`: the last one.
 """
 
@@ -43,9 +45,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _REQUEST, _WAKE, _DRAFT, _GROUP = ".request", ".wake", ".draft", ".group"
-_GONE, _TOLD, _TOLD_DRAFT = ".gone", ".version", ".untold"
+_GONE, _VERSION = ".gone", ".version"
 _KEPT = 100
-"""Versions that are told."""
+"""Versions."""
 _OLD = 60 * 10**9
 """Nanoseconds."""
 _ATTEMPTS = "attempts"
@@ -70,15 +72,15 @@ class Step:
     """One step of a group's commit."""
 
     kind: str
-    """`try`, `landed`, `dissolved` or `unknown`."""
+    """`try`, `again`, `landed`, `dissolved` or `unknown`."""
     version: int = -1
     lines: str = ""
-    """The name of the file that holds what is sent; of a `try`."""
+    """The name of the file that holds what is sent; of a `try` and an `again`."""
 
     @property
     def is_last(self) -> bool:
         """Whether nothing can follow."""
-        return self.kind != "try"
+        return self.kind not in ("try", "again")
 
     @property
     def text(self) -> str:
@@ -102,6 +104,8 @@ class Group:
         self._folder = os.path.join(queue.folder, txn_id + _GROUP)
         self._made = 0
         """Steps that this object has seen or made: the number of the next."""
+        self.tried: int | None = None
+        """The version that this object has last said that it is about to send."""
 
     def make(self) -> None:
         """Make the folder; there must be none."""
@@ -129,11 +133,6 @@ class Group:
         except FileNotFoundError:
             return []
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether this object has seen or made a step."""
-        return self._made > 0
-
     def last(self) -> Step | None:
         """The last step so far; None before the first."""
         steps = [int(each) for each in self._names() if each.isdigit()]
@@ -146,7 +145,7 @@ class Group:
         return Step.parse(os.readlink(os.path.join(self._folder, str(number))))
 
     def sent(self) -> bytes | None:
-        """What the last `try` before the outcome says that it sent; after `last`."""
+        """What was sent last, as the step before the outcome says; after `last`."""
         step = self._step(self._made - 2) if self._made > 1 else None
         return None if step is None or step.is_last else self.kept(step.lines)
 
@@ -164,6 +163,8 @@ class Group:
         except FileExistsError:
             return False
         self._made += 1
+        if step.kind == "try":
+            self.tried = step.version
         return True
 
     def keep(self, lines: bytes) -> str:
@@ -201,18 +202,14 @@ class Group:
 
     def forget(self, name: str) -> None:
         """A request has heard its outcome."""
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             os.unlink(os.path.join(self._folder, name))
 
     def remove(self) -> None:
         """Remove it with all that it holds, and what is left of members that are gone."""
         for each in self.members():
             self._queue.drop(each)
-        # At once for whoever else is at work on it: a step that is gone must not be made again.
-        gone = self._folder + _GONE
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(self._folder, gone)
-        shutil.rmtree(gone, ignore_errors=True)
+        _remove_at_once(self._folder)
 
 
 class Ticket:
@@ -225,7 +222,7 @@ class Ticket:
             OSError: no file can be made; then there is no request.
         """
         self._queue = queue
-        self.name = f"{time.time_ns():020}-{uuid.uuid4().hex}"
+        self.name = _new_name()
         wake, draft = queue.path(self.name + _WAKE), queue.path(self.name + _DRAFT)
         self._fd = -1
         try:
@@ -235,9 +232,15 @@ class Ticket:
             _open_fifos.add(self._fd)
             with open(draft, "wb") as file:
                 file.write(request)
-            os.rename(draft, queue.path(self.name + _REQUEST))
+            try:
+                os.rename(draft, self._file)
+            except OSError:
+                # On a network share a move may be done and its answer be an error. Then the request
+                # is there, and may have been taken.
+                if os.path.lexists(draft):
+                    raise
         except BaseException:
-            for each in (draft, queue.path(self.name + _REQUEST)):
+            for each in (draft, self._file):
                 with contextlib.suppress(OSError):
                     os.unlink(each)
             self.close()
@@ -245,7 +248,10 @@ class Ticket:
 
     def wait(self, seconds: float) -> None:
         """Wait to be woken, at most so long."""
-        if select.select([self._fd], [], [], seconds)[0]:
+        # Not `select`: that knows no descriptors from 1024 on.
+        poll = select.poll()
+        poll.register(self._fd, select.POLLIN)
+        if poll.poll(seconds * 1000):
             with contextlib.suppress(BlockingIOError):
                 os.read(self._fd, 4096)
 
@@ -309,8 +315,14 @@ class HostQueue:
         for name in os.listdir(parent):
             path = os.path.join(parent, name)
             with contextlib.suppress(OSError):
-                if path != self.folder and time.time() - os.stat(path).st_mtime > _STALE_SECONDS:
-                    shutil.rmtree(path, ignore_errors=True)
+                old = time.time() - os.stat(path).st_mtime > _STALE_SECONDS
+                # The clock may have been set: who waits there is not old.
+                if old and path != self.folder and not HostQueue(path)._is_in_use():
+                    _remove_at_once(path)
+
+    def _is_in_use(self) -> bool:
+        waking = (each for each in self._names() if each.endswith(_WAKE))
+        return any(self.is_alive(each.removesuffix(_WAKE)) for each in waking)
 
     def _names(self) -> list[str]:
         try:
@@ -334,9 +346,10 @@ class HostQueue:
             name, kind = os.path.splitext(each)
             if kind == _GONE:
                 shutil.rmtree(self.path(each), ignore_errors=True)
-            if kind not in (_WAKE, _DRAFT) or self.is_alive(name):
+            made = name.partition("-")[0]
+            if kind not in (_WAKE, _DRAFT) or not made.isdigit() or self.is_alive(name):
                 continue
-            if time.time_ns() - int(name.partition("-")[0]) > _OLD:
+            if time.time_ns() - int(made) > _OLD:
                 self.drop(name)
 
     def read(self, name: str) -> bytes | None:
@@ -350,24 +363,29 @@ class HostQueue:
     def drop(self, name: str) -> None:
         """Remove a request whose process is gone."""
         for each in (_REQUEST, _WAKE, _DRAFT):
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
                 os.unlink(self.path(name + each))
 
-    def tell(self, version: int, lines: bytes) -> None:
-        """Tell the others what a version holds; nothing where none ever waited here."""
+    def share(self, version: int, lines: bytes) -> None:
+        """Let the others know what a version holds; nothing where none ever waited here."""
         if not os.path.isdir(self.folder):
             return
         with contextlib.suppress(OSError):  # they read it from the storage
-            draft = self.path(f"{version}.{uuid.uuid4().hex}{_TOLD_DRAFT}")
+            draft = self.path(_new_name() + _DRAFT)
             with open(draft, "wb") as file:
                 file.write(lines)
-            os.rename(draft, self.path(f"{version}{_TOLD}"))
-            os.unlink(self.path(f"{version - _KEPT}{_TOLD}"))
+            os.rename(draft, self.path(f"{version}{_VERSION}"))
+            for each in self._names():
+                name, kind = os.path.splitext(each)
+                # Greater ones are of a table that was there before.
+                is_version = kind == _VERSION and name.isdigit()
+                if is_version and not version - _KEPT < int(name) <= version:
+                    os.unlink(self.path(each))
 
-    def told(self, version: int) -> bytes | None:
-        """What a version holds, where another process has told it."""
+    def shared(self, version: int) -> bytes | None:
+        """What a version holds, where another process has said so."""
         try:
-            with open(self.path(f"{version}{_TOLD}"), "rb") as file:
+            with open(self.path(f"{version}{_VERSION}"), "rb") as file:
                 return file.read()
         except FileNotFoundError:
             return None
@@ -379,7 +397,7 @@ class HostQueue:
                 yield Group(self, each[: -len(_GROUP)])
 
     def is_alive(self, name: str) -> bool:
-        """Whether the process of a request still waits for it."""
+        """Whether the process of a request still waits for it, as far as that can be found out."""
         return self._signal(name, b"")
 
     def wake(self, name: str) -> bool:
@@ -390,9 +408,8 @@ class HostQueue:
         try:
             fd = os.open(self.path(name + _WAKE), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as exc:
-            if exc.errno in (errno.ENXIO, errno.ENOENT):
-                return False
-            raise
+            # Others, as of too many open files, say nothing of that process; it looks by itself.
+            return exc.errno not in (errno.ENXIO, errno.ENOENT)
         try:
             if data:
                 os.write(fd, data)
@@ -403,6 +420,19 @@ class HostQueue:
         finally:
             os.close(fd)
         return True
+
+
+def _remove_at_once(folder: str) -> None:
+    # For whoever else is at work there: a step that is gone alone would be made again.
+    gone = folder + _GONE
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(folder, gone)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def _new_name() -> str:
+    """One that none has had, in the order of time."""
+    return f"{time.time_ns():020}-{uuid.uuid4().hex}"
 
 
 def _is_request(name: str) -> bool:
