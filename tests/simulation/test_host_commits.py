@@ -1,0 +1,378 @@
+"""The queue of a host under every fault: no append is lost, none is doubled, each hears the truth.
+
+What is drawn is a script: which of some processes goes on, how far, and what happens to the step
+that it waits for. A step is a call of the storage, or a call of the operating system by which the
+queue changes a file; a process may die before and after each of them, a reply of the storage or of
+the file system may be lost, the lock of the turn may exclude nobody, and processes that commit
+without the queue come in between. The files of the queue are real ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakelog.core import Operation
+from lakelog.core.conf import DeltaConf
+from lakelog.core.delta_log import DeltaLog
+from lakelog.core.errors import CommitOutcomeUnknownError
+from lakelog.core.transaction import host_commit, host_queue
+from simulation.scheduling import Actor, anything, one_at_a_time
+from simulation.storage import ProcessStore, Storage
+from simulation.world import SteadyClock
+from support.examples import examples
+from support.faults import Crash, Fault
+from support.tables import add_file, created_by
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+pytestmark = pytest.mark.soak
+
+HOST = {"spark.lakelog.commit.host": "true"}
+PROCESSES = 4
+APPEND = Operation.write("Append")
+_CALLS = ("mkfifo", "mkdir", "rename", "symlink", "unlink")
+_MAKES = ("mkfifo", "mkdir", "symlink")
+_names = itertools.count()
+_ROUNDS = 600
+
+
+@dataclass(frozen=True)
+class Go:
+    """One process goes on."""
+
+    who: int
+    until: str
+    """The operation that it stops before; `one` is any."""
+    fate: Fault = Fault.NONE
+
+
+@dataclass(frozen=True)
+class Script:
+    """A whole history, before it is played."""
+
+    steps: Sequence[Go | str]
+    rivals: int
+    """The number of the first process that commits without the queue."""
+    jobs: int = 4
+    """Of each process."""
+
+
+@dataclass
+class _Job:
+    name: str
+    outcome: int | BaseException | None = None
+    txn: Any = None
+
+
+@dataclass
+class _Process:
+    number: int
+    store: ProcessStore
+    conf: DeltaConf
+    jobs: list[_Job] = field(default_factory=list)
+    actor: Actor | None = None
+    fifos: list[int] = field(default_factory=list)
+    """Descriptors, which the system closes when it dies."""
+
+
+class _System:
+    """`os` of the simulated processes."""
+
+    def __init__(self, world: _World) -> None:
+        self._world = world
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(os, name)
+        if name == "open":
+            return self._open
+        return (lambda *args: self._call(name, call, args)) if name in _CALLS else call
+
+    def _open(self, path: str, flags: int, *mode: int) -> int:
+        fd = os.open(path, flags, *mode)
+        process = self._world.current()
+        if process is not None and flags & os.O_RDWR:
+            process.fifos.append(fd)
+        return fd
+
+    def _call(self, name: str, call: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        process = self._world.current()
+        if process is None or process.actor is None:
+            return call(*args)
+        fate = process.actor.step(name, str(args[-1]))
+        if fate is Fault.OSERROR:
+            raise OSError(errno.ENOSPC, "injected: the disk is full")
+        result = call(*args)
+        if fate is Fault.LANDS_CRASH:
+            process.actor.is_dead = True
+            raise Crash
+        if fate is Fault.LANDS_OSERROR:
+            raise OSError(errno.EIO, "injected: the reply is lost")
+        if fate is Fault.LANDS_EXISTS:  # as where a share's client asks again
+            raise FileExistsError(args[-1]) if name in _MAKES else FileNotFoundError(args[0])
+        return result
+
+
+class _World:
+    """One history as it is played."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.clock = SteadyClock()
+        self.storage = Storage(f"host-commits-{next(_names)}")
+        self._holder: _Process | None = None
+        self._locks = True
+        self.processes = [
+            _Process(number, ProcessStore(self.storage), DeltaConf.from_mapping(self._conf(number)))
+            for number in range(PROCESSES)
+        ]
+        for process in self.processes:
+            process.store.who = f"p{process.number}"
+        self._of_thread: dict[threading.Thread, _Process] = {}
+
+    def _conf(self, number: int) -> dict[str, str]:
+        return HOST if number < self.script.rivals else {}
+
+    def current(self) -> _Process | None:
+        return self._of_thread.get(threading.current_thread())
+
+    # What the module asks of `time`.
+    def monotonic(self) -> float:
+        return self.clock.monotonic()
+
+    @contextlib.contextmanager
+    def lock(self, _key: str, **_: object) -> Iterator[None]:
+        """The turn; the system takes it from whoever dies."""
+        me = self.current()
+        if self._locks and self._holder not in (None, me):
+            raise TimeoutError
+        before, self._holder = self._holder, me
+        try:
+            yield
+        finally:
+            if self._holder is me:
+                self._holder = before
+
+    def wait(self, _ticket: object, _seconds: float) -> None:
+        process = self.current()
+        assert process is not None
+        assert process.actor is not None
+        process.actor.step("wait")
+
+    def _log(self, process: _Process | None) -> DeltaLog:
+        store = ProcessStore(self.storage) if process is None else process.store
+        conf = DeltaConf.from_mapping(HOST) if process is None else process.conf
+        return DeltaLog(self.storage.table, store, conf, self.clock)
+
+    def play(self) -> None:
+        created_by(self._log(None))
+        try:
+            for step in self.script.steps:
+                self._take(step)
+            self._end()
+            self.storage.deliver_late()
+        finally:
+            for process in self.processes:
+                if process.actor is not None:
+                    process.actor.kill()
+                    self._bury(process)
+
+    def _take(self, step: Go | str) -> None:
+        if isinstance(step, Go):
+            # Whoever waits goes on for ever where no other does.
+            until = anything if step.until == "one" else (step.until, "wait").__contains__
+            self._resume(self.processes[step.who], step.fate, until)
+        elif step == "a late write arrives":
+            self.storage.deliver_late()
+        elif step == "the lock's file is deleted":
+            self._locks = False
+        else:
+            assert step == "a while passes"
+            self.clock.advance(50)
+
+    def _resume(self, process: _Process, fate: Fault, until: Callable[[str], bool]) -> None:
+        if process.actor is None:
+            process.actor = process.store.actor = Actor(lambda _actor: self._work(process))
+        actor = process.actor
+        if not actor.is_done:
+            actor.resume(fate, until)
+        if actor.is_done:
+            self._bury(process)
+            if actor.failure is not None:
+                raise actor.failure
+
+    def _bury(self, process: _Process) -> None:
+        for fd in process.fifos:
+            if fd in host_queue._open_fifos:
+                host_queue._open_fifos.discard(fd)
+                os.close(fd)
+        process.fifos.clear()
+
+    def _end(self) -> None:
+        for number in range(_ROUNDS):
+            living = [p for p in self.processes if p.actor is None or not p.actor.is_done]
+            if not living:
+                return
+            for process in living:
+                self._resume(process, Fault.NONE, "wait".__eq__)
+            if number > _ROUNDS // 10:
+                self.clock.advance(1)
+        raise AssertionError("a process waits for what never comes")
+
+    def _work(self, process: _Process) -> None:
+        self._of_thread[threading.current_thread()] = process
+        log = self._log(process)
+        for number in range(self.script.jobs):
+            job = _Job(f"p{process.number}-{number}")
+            process.jobs.append(job)
+            try:
+                job.txn = log.start_transaction()
+                job.outcome = job.txn.commit([add_file(job.name)], APPEND)
+            except Exception as exc:
+                job.outcome = exc
+            self.storage.story.append(f"{job.name} ends: {job.outcome!r}")
+
+    def complaints(self) -> list[str]:
+        said = list(self.storage.complaints)
+        for job in itertools.chain.from_iterable(each.jobs for each in self.processes):
+            there = [
+                version
+                for version, lines in self.storage.landed.items()
+                for line in lines
+                if f'"path":"{job.name}"' in line
+            ]
+            may_be = job.txn is not None and job.txn.may_be_committed
+            if len(there) > 1:
+                said.append(f"{job.name} is in the versions {there}")
+            elif isinstance(job.outcome, int):
+                if there != [job.outcome]:
+                    said.append(f"{job.name} heard {job.outcome}, and is in {there}")
+            elif job.outcome is None:
+                pass  # it died
+            elif there and not may_be:
+                said.append(f"{job.name} heard {job.outcome!r}, and is in {there}")
+            elif isinstance(job.outcome, CommitOutcomeUnknownError):
+                if not may_be:
+                    said.append(f"{job.name} is in doubt, and says that it isn't")
+            elif isinstance(job.outcome, Exception) and there:
+                said.append(f"{job.name} failed by {job.outcome!r}, and is in {there}")
+        return said
+
+
+def play(script: Script) -> _World:
+    """Play a history, and say what was wrong in it."""
+    world = _World(script)
+    with contextlib.ExitStack() as patches, tempfile.TemporaryDirectory() as folder:
+        patch = patches.enter_context
+        patch(mock.patch.object(tempfile, "tempdir", folder))
+        patch(mock.patch.object(host_queue, "os", _System(world)))
+        patch(mock.patch.object(host_queue.Ticket, "wait", lambda *args: world.wait(*args)))
+        patch(mock.patch.object(host_commit, "host_lock", world.lock))
+        patch(mock.patch.object(host_commit, "time", world))
+        patch(one_at_a_time())
+        Path(folder, f"lakelog-{os.getuid()}").mkdir(mode=0o700)
+        try:
+            world.play()
+            said = world.complaints()
+            # Whoever comes next commits, and leaves nothing.
+            later = world._log(None).start_transaction()
+            later.commit([add_file("later")], APPEND)
+            names = [each.name for each in Path(folder).rglob("*")]
+            said += [f"{each} is left" for each in names if each.endswith((".group", ".request"))]
+        finally:
+            world.storage.forget()
+    assert not said, "\n".join([*said, *world.storage.story])
+    return world
+
+
+_QUEUED = [Go(0, "write"), *(Go(who, "wait") for who in range(1, PROCESSES - 1))]
+"""The first one leads, and in its second job takes those who wait. The last one is a rival."""
+_MOST_STEPS = 14
+"""From the first that a leader takes to what it does when all is over."""
+_DEATHS = (Fault.CRASH, Fault.LANDS_CRASH, Fault.LATE_UNKNOWN)
+_LOSSES = tuple(fate for fate in Fault if not fate.name.endswith("CRASH"))
+_OTHERS = [Go(who, "wait") for who in range(1, PROCESSES - 1)]
+_RIVAL = Go(PROCESSES - 1, "wait")
+_MEANWHILE: dict[str, list[Go | str]] = {
+    "nothing": [],
+    "the others go on": [*_OTHERS, *_OTHERS, "a late write arrives"],
+    "a rival commits": [_RIVAL],
+    "the lock fails": ["the lock's file is deleted", *_OTHERS, *_OTHERS],
+    # One of them goes on, and another is still to hear of it.
+    "the lock fails and a rival commits": ["the lock's file is deleted", _RIVAL, _OTHERS[0]],
+    "it stands still": ["a while passes", "a while passes", *_OTHERS, *_OTHERS],
+}
+
+
+@pytest.mark.parametrize("meanwhile", _MEANWHILE)
+def test_a_leader_in_trouble_at_any_step_loses_no_append_and_doubles_none(meanwhile: str) -> None:
+    lost = _LOSSES if meanwhile == "nothing" else ()
+    for depth, fate in itertools.product(range(_MOST_STEPS), (Fault.NONE, *_DEATHS, *lost)):
+        # Before the others go on, it is about to take that step; or it has, and hears nothing yet.
+        at = [*_QUEUED, Go(0, "rename"), *[Go(0, "one")] * depth]
+        play(
+            Script([*at, Go(0, "one", fate), *_MEANWHILE[meanwhile]], rivals=PROCESSES - 1, jobs=2)
+        )
+
+
+_WHO = st.integers(0, PROCESSES - 1)
+
+
+def _scripts() -> st.SearchStrategy[Script]:
+    """Scripts of some rounds: one leads those who wait, and meets trouble at one of its steps."""
+    goes = st.builds(Go, _WHO, st.sampled_from(("one", "one", "wait", "write", "symlink")))
+    events = st.sampled_from(
+        ["a late write arrives", "a while passes", "the lock's file is deleted"]
+    )
+    fates = st.sampled_from([Fault.NONE, *_DEATHS, *Fault])
+    rounds = st.builds(
+        lambda order, depth, fate, others, fate_then: [
+            Go(order[0], "write"),
+            *(Go(who, "wait") for who in order[1:]),
+            Go(order[0], "rename"),
+            *[Go(order[0], "one")] * depth,
+            Go(order[0], "one", fate),
+            *others,
+            Go(order[0], "one", fate_then),
+        ],
+        st.permutations(range(PROCESSES)),
+        st.integers(0, _MOST_STEPS),
+        fates,
+        st.lists(st.one_of(goes, goes, goes, events), max_size=12),
+        fates,
+    )
+    return st.builds(
+        lambda rounds, rivals: Script([*itertools.chain.from_iterable(rounds)], rivals),
+        st.lists(rounds, min_size=2, max_size=4),
+        st.sampled_from([PROCESSES, PROCESSES, PROCESSES - 1]),
+    )
+
+
+@settings(max_examples=examples(50))
+@given(_scripts())
+def test_any_troubles_lose_no_append_and_double_none(script: Script) -> None:
+    play(script)
+
+
+def test_those_who_wait_are_one_version_and_a_dead_leader_is_replaced() -> None:
+    queued = [*_QUEUED, Go(PROCESSES - 1, "wait")]
+    world = play(Script(queued, rivals=PROCESSES, jobs=1))
+    assert {each.jobs[0].outcome for each in world.processes[1:]} == {2}
+    # The next leader dies when it has said what it sends: the others settle its commit.
+    dies = [Go(0, "wait"), Go(1, "symlink"), Go(1, "one", Fault.LANDS_CRASH)]
+    world = play(Script([*queued, *dies], rivals=PROCESSES, jobs=1))
+    assert world.processes[1].jobs[0].outcome is None
+    assert {each.jobs[0].outcome for each in world.processes[2:]} == {2}
