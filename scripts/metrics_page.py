@@ -71,8 +71,8 @@ is not exported yet is exported when the process ends.
 Commands run in the driver, and so do their spans and metrics; executors make none. What Spark
 reads and writes in its jobs is in Spark's own metrics. A batch of a stream (`writeStream`) is a
 trace of its own, with a link to the span in which the query was started. `format("lakelog")`
-commits in a process that Spark starts: it is set up by the same variables, and its spans are
-children of the driver's span at the time when `lakelog.spark.register` was called.
+commits in a process that Spark starts and that knows no span of the driver's: it is set up by the
+same variables, and its trace has a link to the span in which `lakelog.spark.register` was called.
 
 ## A dashboard
 

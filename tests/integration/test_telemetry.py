@@ -33,6 +33,8 @@ JOB = """
         merge = table.alias("t").merge(new.alias("s"), "t.id = s.id")
         merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
         table.delete("id = 1")
+        delta.sql(spark, f"UPDATE delta.`{folder}/t` SET p = 'e' WHERE id = 2")
+        delta.sql(spark, f"SELECT count(*) FROM delta.`{folder}/t`").collect()
         delta.register(spark)
         frame.write.format("lakelog").mode("append").save(f"{folder}/t")
         frame.write.mode("append").parquet(f"{folder}/source")
@@ -72,12 +74,18 @@ def test_the_spans_of_a_job_have_their_parents_across_threads_jobs_and_processes
     tree = collector.tree()
     for command in ("write", "merge", "delete"):
         assert f"job > {command} > commit" in tree, "\n".join(tree)
-    # Those of `delta.write`, and that of the process in which `format("lakelog")` commits.
-    assert tree.count("job > write > commit") == 2, "\n".join(tree)
-    assert tree.count("write > commit") == 1
+    assert "job > statement > update > commit" in tree, "\n".join(tree)
+    assert tree.count("job > statement") == 1
+    assert tree.count("job > write > commit") == 1, "\n".join(tree)
+    # That of `delta.write` before, and of the process in which `format("lakelog")` commits.
+    assert tree.count("write > commit") == 2
     assert "stream.batch > commit" in tree
     (job,) = [each for each in collector.spans if each.name == "job"]
     (batch,) = [each for each in collector.spans if each.name == "lakelog.stream.batch"]
     assert batch.links == (job.span_id,)
+    roots = [
+        each for each in collector.spans if each.name == "lakelog.command" and not each.parent_id
+    ]
+    assert [each.links for each in roots if each.links] == [(job.span_id,)]
     assert not [each for each in tree if each.startswith("another")]
     assert {"lakelog.command.duration", "lakelog.stream.batch.duration"} <= collector.metrics

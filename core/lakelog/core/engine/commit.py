@@ -9,8 +9,8 @@ conflicts and its outcome are `OptimisticTransaction`'s.
 
 Metrics and spans of commands and of streams' batches are nothing where telemetry is off: `command`
 makes a function's calls those of a command, `observing` runs anything in a span, `traceparent` is
-the caller's span for another process, which gives it to `observing` as the parent or as a link, and
-`flush` exports before a process ends without notice.
+the caller's span for another process, which gives it to `observing` as a link, and `flush` exports
+before a process ends without notice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lakelog.core.features.protocol import check_readable, check_writable, supported_features
     from lakelog.core.features.registry import FEATURES, Support, active_features
     from lakelog.core.maintain.after_command import end_command
-    from lakelog.core.telemetry.catalogue import BATCH, COMMAND
+    from lakelog.core.telemetry.catalogue import BATCH, COMMAND, STATEMENT
     from lakelog.core.telemetry.switch import command, flush, observing, traceparent
 else:
     __getattr__, __dir__ = lazy_names(
@@ -40,7 +40,7 @@ else:
             "features.protocol": "check_readable check_writable supported_features",
             "features.registry": "FEATURES Support active_features",
             "maintain.after_command": "end_command",
-            "telemetry.catalogue": "BATCH COMMAND",
+            "telemetry.catalogue": "BATCH COMMAND STATEMENT",
             "telemetry.switch": "command flush observing traceparent",
         },
         below="lakelog.core",

@@ -12,6 +12,7 @@ ATTRIBUTES: Final[dict[str, tuple[str, str]]] = {
         "lakelog.table",
         "The table's URI, without secrets. After 1,000 tables of a process, `other`.",
     ),
+    "statement": ("lakelog.statement", "The first word of the statement: `MERGE`."),
     "command": ("lakelog.command", "What was called, as the list of commands has it."),
     "operation": ("lakelog.operation", "The operation by its name in the table's history."),
     "outcome": (
@@ -166,9 +167,16 @@ METRICS: Final = (
     *(APPEND_DURATION, SAVE_DURATION, APPEND_ROWS, APPEND_REJECTED),
 )
 
+STATEMENT: Final = SpanKind(
+    "lakelog.statement",
+    "the caller's span",
+    ("statement", "error"),
+    None,
+    "A statement of SQL that lakelog runs, in Spark; a query is Spark's.",
+)
 COMMAND: Final = SpanKind(
     "lakelog.command",
-    "the caller's span",
+    "the statement, or the caller's span",
     ("table", "command", "error"),
     COMMAND_DURATION,
     "A command. A command within one of the same name has no span of its own.",
@@ -232,7 +240,7 @@ SCAN: Final = SpanKind(
     "A read of rows by lakelog. What Spark reads by itself is in Spark's own metrics.",
 )
 
-SPANS: Final = (COMMAND, BATCH, APPEND, SAVE, COMMIT, ATTEMPT, WAIT, CHECKPOINT, SCAN)
+SPANS: Final = (STATEMENT, COMMAND, BATCH, APPEND, SAVE, COMMIT, ATTEMPT, WAIT, CHECKPOINT, SCAN)
 
 COMMANDS: Final = (
     *("add columns", "add constraint", "change column", "clone", "cluster by"),

@@ -75,13 +75,10 @@ class Otel:
         self,
         what: SpanKind,
         attributes: dict[str, Any],
-        parent: str | None,
         link: str | None,
     ) -> SeenSpan:
         """See `observed`."""
         around = context.get_current()
-        if parent is not None and not trace.get_current_span(around).get_span_context().is_valid:
-            around = _W3C.extract({_HEADER: parent}, around)
         if what.is_made_late:
             return SeenSpan(self, what, attributes, None, around)
         links = None

@@ -102,9 +102,8 @@ UNSEEN: Final[Seen] = _Unseen()
 def observed(
     conf: Mapping[str, str],
     what: SpanKind,
-    table: str,
+    table: str | None,
     *,
-    parent: str | None = None,
     link: str | None = None,
     **attributes: Any,
 ) -> Seen:
@@ -115,8 +114,7 @@ def observed(
     Args:
         conf: the user's.
         what: of `catalogue`.
-        table: its URI.
-        parent: the `traceparent` of another process, where this one has no span.
+        table: its URI; `None` where the kind has none.
         link: the `traceparent` of a span that led to this one, and is not its parent.
         attributes: by words of `catalogue.ATTRIBUTES`.
 
@@ -128,7 +126,7 @@ def observed(
         return UNSEEN
     attributes["table"] = table
     try:
-        return otel.begin(what, attributes, parent, link)
+        return otel.begin(what, attributes, link)
     except Exception:  # of a sampler, or of the user's processor of spans
         tell_lost()
         return UNSEEN
@@ -137,10 +135,9 @@ def observed(
 def observing(
     conf: Mapping[str, str],
     what: SpanKind,
-    table: str,
+    table: str | None,
     work: Callable[[Seen], _T],
     *,
-    parent: str | None = None,
     link: str | None = None,
     **attributes: Any,
 ) -> _T:
@@ -153,14 +150,13 @@ def observing(
         what: the kind.
         table: its URI.
         work: gets the span; any context variable that it sets is reset afterwards.
-        parent: of another process.
         link: what led to it.
         attributes: by their words.
 
     Raises:
         DeltaAnalysisError: see `observed`.
     """
-    with observed(conf, what, table, parent=parent, link=link, **attributes) as seen:
+    with observed(conf, what, table, link=link, **attributes) as seen:
         return seen.run(work)
 
 

@@ -46,7 +46,7 @@ class SourceWriter(DataSourceArrowWriter):
         data: StructType,
         options: WriteOptions,
         conf: Mapping[str, str],
-        parent: str | None = None,
+        led_by: str | None = None,
     ) -> None:
         """Check the write against the table as it is now.
 
@@ -55,7 +55,7 @@ class SourceWriter(DataSourceArrowWriter):
             data: the schema of the rows.
             options: the caller's.
             conf: the session's conf; it chooses the store.
-            parent: the `traceparent` of the session's process.
+            led_by: the `traceparent` of `register`'s call.
 
         Raises:
             DeltaAnalysisError: something that this API can't do; names the call that can.
@@ -64,7 +64,7 @@ class SourceWriter(DataSourceArrowWriter):
         # It travels to the executors and back, so it carries no secrets of other storages.
         self._conf = travelling_conf(conf, path)
         self._given, self._data = data, without_void(data)
-        self._options, self._parent = options, parent
+        self._options, self._led_by = options, led_by
         log = DeltaLog.for_table(path, self._conf)
         self._table = log.table
         check_holds_rows(self._data, self._data, log.table)
@@ -135,7 +135,7 @@ class SourceWriter(DataSourceArrowWriter):
                     COMMAND,
                     self._table,
                     lambda _: self._commit(results),
-                    parent=self._parent,
+                    link=self._led_by,
                     command="write",
                 )
             finally:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException, ParseException
 
+from lakelog.core.engine.commit import STATEMENT, observing
+from lakelog.logstores.keys import TELEMETRY
 from lakelog.spark.names.identifiers import parse
 from lakelog.spark.names.lookup import forget
 from lakelog.spark.names.plain import plain_method
@@ -23,6 +25,7 @@ from lakelog.spark.sql_statements.queries.query_runner import QueryRunner
 from lakelog.spark.sql_statements.queries.written_views import may_mean_table, refused_by_spark
 from lakelog.spark.sql_statements.text.cursor import Cursor
 from lakelog.spark.sql_statements.text.placed_errors import placed_by_words
+from lakelog.spark.sql_statements.text.references import after_ctes
 from lakelog.spark.sql_statements.text.statement import Statement
 from lakelog.spark.sql_statements.text.syntax_errors import NoDeltaTableError, SqlSyntaxError
 
@@ -154,7 +157,7 @@ def _run(
     try:
         command = command_of(parameters, kwargs, runner)
         if command is not None:
-            return _placing(command, statement.text)
+            return _observed(spark, statement, partial(_placing, command, statement.text))
         return _in_words(spark, statement, lambda: runner.run(parameters, kwargs, otherwise))
     except NoDeltaTableError as exc:
         return _by_an_extension(otherwise, exc)
@@ -199,6 +202,15 @@ def _in_words(spark: SparkSession, statement: Statement, run: Callable[[], DataF
         if found is None:
             raise
         raise found from exc
+
+
+def _observed(spark: SparkSession, statement: Statement, run: Callable[[], DataFrame]) -> DataFrame:
+    """Run a statement of ours in a span."""
+    tokens = statement.tokens
+    word = tokens[after_ctes(tokens)].upper
+    # The one key alone: to ask for all of a session's conf takes longer.
+    conf = {TELEMETRY.name: spark.conf.get(TELEMETRY.name, TELEMETRY.default) or TELEMETRY.default}
+    return observing(conf, STATEMENT, None, lambda _: run(), statement=word)
 
 
 def _placing(command: Callable[[], DataFrame], text: str) -> DataFrame:
