@@ -107,6 +107,14 @@ def looked_at(log: DeltaLog, version: int | None, timestamp: str | None) -> Snap
     return at(version) if timestamp is None else at(version_at(at(None), timestamp))
 
 
+def whole_number(text: str) -> int | None:
+    """A version, or another number from 0 on, as a text of digits; `None` if it is none.
+
+    Python reads texts of thousands of digits in minutes, or refuses them; no version has as many.
+    """
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
+
+
 def refuse_both(version: int | None, timestamp: str | None) -> None:
     """Refuse a version and a time at once.
 

@@ -9,7 +9,7 @@ import click
 from lakelog.cli.output import facts, heading, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.table_options import looked_at, one_line, open_log
+from lakelog.cli.table_options import looked_at, one_line, open_log, whole_number
 from lakelog.core.engine.shown import bytes_text, count_text
 
 if TYPE_CHECKING:
@@ -54,9 +54,10 @@ def command(uri: str, before: str, after: str | None, conf: dict[str, str], as_j
 def _version(log: DeltaLog, text: str | None) -> Snapshot:
     if text is None:
         return looked_at(log, None, None)
-    if text.isdecimal():
-        return looked_at(log, int(text), None)
-    return looked_at(log, None, text)
+    number = whole_number(text)
+    if number is None and text.isdecimal():
+        raise click.UsageError(f"No version has so many digits: {text[:50]!r}.")
+    return looked_at(log, number, text if number is None else None)
 
 
 def _print(found: dict[str, Any]) -> None:

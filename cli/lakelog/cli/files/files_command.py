@@ -17,7 +17,7 @@ from lakelog.cli.table_options import (
     opened,
     version_options,
 )
-from lakelog.core.engine.shown import bytes_text, count_text, size_classes
+from lakelog.core.engine.shown import bytes_text, count_text, size_classes, size_range
 
 if TYPE_CHECKING:
     from lakelog.core import Snapshot
@@ -165,7 +165,7 @@ def _print_summary(found: dict[str, Any]) -> None:
     table(
         ("Size of files", "Files", "Total"),
         [
-            (_range(each), f"{each['files']:,}", bytes_text(each["bytes"]))
+            (size_range(each), f"{each['files']:,}", bytes_text(each["bytes"]))
             for each in found["sizes"]
         ],
     )
@@ -193,9 +193,3 @@ def _print_summary(found: dict[str, Any]) -> None:
     if len(parts) < found["partition_count"]:
         more = found["partition_count"] - len(parts)
         line(f"{count_text(more, 'smaller partition')}: --limit N, or --all.")
-
-
-def _range(each: dict[str, Any]) -> str:
-    if each["below"] is None:
-        return f"{bytes_text(each['from'])} and more"
-    return f"{bytes_text(each['from'])} to below {bytes_text(each['below'])}"

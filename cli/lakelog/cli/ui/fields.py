@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lakelog.cli.table_options import whole_number
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -27,10 +29,10 @@ def number(fields: Mapping[str, str], name: str, default: int, *, most: int | No
     given = fields.get(name, "").strip()
     if not given:
         return default
-    # As many digits as a version can have.
-    if not (given.isascii() and given.isdecimal() and len(given) < 19):
+    found = whole_number(given)
+    if found is None:
         raise BadFieldError(f"{name}: {given[:50]!r} is no whole number. Give one from 0 on.")
-    return int(given) if most is None else min(int(given), most)
+    return found if most is None else min(found, most)
 
 
 def text(fields: Mapping[str, str], name: str) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,13 +14,19 @@ from lakelog.cli.ui.lake import READING_ERRORS
 from lakelog.cli.ui.list_page import list_page
 from lakelog.cli.ui.server import Answer
 from lakelog.cli.ui.table_pages import TablePages
+from lakelog.core.engine.conditions import text_limit
 from lakelog.core.engine.shown import html_text
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.logstores.limits import call_with
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lakelog.cli.ui.lake import Known, Lake
+
+_MOST_TEXT: Final = 1 << 26
+"""Characters that functions of a filter may make of one batch of rows: `rpad(a, 2000000000)`
+would take the memory of the process."""
 
 
 class Site:
@@ -64,7 +70,8 @@ class Site:
             if tab == "conflicts":
                 body = self._conflicts.page(table.uri)
             else:
-                body = getattr(TablePages(self._lake, table), tab or "overview")(fields)
+                show = getattr(TablePages(self._lake, table), tab or "overview")
+                body = call_with(text_limit, _MOST_TEXT, lambda: show(fields))
         except (*READING_ERRORS, click.UsageError) as error:
             status = _status(error)
             message = error.message if isinstance(error, click.UsageError) else str(error)

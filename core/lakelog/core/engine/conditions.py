@@ -4,7 +4,8 @@
 schema; it raises `InvalidPredicateError` for text with a part that only Spark evaluates.
 `keep_files` never leaves out a file that may hold a row for which the condition is true;
 `matching_files`, for writers, never takes one whose partition value it does not understand.
-`known_count` and `known_extreme` answer by statistics alone, or give `None`.
+`known_count` and `known_extreme` answer by statistics alone, or give `None`. `text_limit` is how
+much text a function may make.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         renamed,
         walk,
     )
+    from lakelog.core.expressions.values.by_rows import text_limit
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -54,6 +56,7 @@ else:
                 "Column Compare Comparison In IsNull Literal Name Not StartsWith columns conjuncts "
                 "is_partition_only join_and names renamed walk"
             ),
+            "expressions.values.by_rows": "text_limit",
         },
         below="lakelog.core",
     )

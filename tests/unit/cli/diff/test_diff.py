@@ -147,3 +147,10 @@ def test_the_log_alone_is_read(uri: str) -> None:
     for each in Path(uri).rglob("*.parquet"):
         each.unlink()
     assert lakelog_json("diff", uri, "1")["to"]["rows"] == 5
+
+
+@pytest.mark.parametrize("digits", ["9" * 19, "1" * 5000])
+def test_a_version_of_many_digits_is_refused_at_once(uri: str, digits: str) -> None:
+    outcome = lakelog("diff", uri, digits)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "No version has so many digits" in outcome.err

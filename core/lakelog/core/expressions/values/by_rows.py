@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -12,10 +13,27 @@ from lakelog.core.expressions.coerce import NotInCoreError
 from lakelog.core.expressions.values.value import computed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from lakelog.core.expressions.values.value import Value
     from lakelog.core.schema import DataType
+
+
+text_limit: Final[ContextVar[int]] = ContextVar("lakelog_text_limit", default=(1 << 31) - 1)
+"""Characters of the texts that a function makes for one batch of rows; none of Arrow's arrays, and
+no text of Spark's, has more bytes than this by default."""
+
+
+def check_length(characters: int) -> None:
+    """Refuse to make texts of more characters than `text_limit`.
+
+    Raises:
+        NotInCoreError: they are more.
+    """
+    if characters > text_limit.get():
+        raise NotInCoreError(
+            f"a function whose texts have more than {text_limit.get():,} characters"
+        )
 
 
 def by_rows(
@@ -49,19 +67,30 @@ def row_results(
 
     Raises:
         pyarrow.ArrowInvalid: a result does not fit the type.
+        NotInCoreError: texts have more characters than `text_limit`.
     """
 
     def called(row: tuple[Any, ...]) -> Any:
         return None if not nulls and None in row else function(*row)
 
     columns = (each.to_pylist() for each in as_columns(data))
-    found = [called(row) for row in zip(*columns, strict=True)]
+    results = (called(row) for row in zip(*columns, strict=True))
+    found = list(_limited(results) if pa.types.is_string(arrow) else results)
     try:
         if all(isinstance(each, pa.Scalar) for each in data):
             return scalar_of(found[0], arrow)
         return array_of(found, arrow)
     except OverflowError:
         raise pa.ArrowInvalid(f"a result that does not fit {arrow}") from None
+
+
+def _limited(texts: Iterable[Any]) -> Iterator[Any]:
+    characters = 0
+    for text in texts:
+        if text is not None:
+            characters += len(text)
+            check_length(characters)
+        yield text
 
 
 def as_columns(data: Sequence[Any]) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from lakelog.core.expressions.coerce import NotInCoreError
-from lakelog.core.expressions.values.by_rows import by_rows, plain
+from lakelog.core.expressions.values.by_rows import by_rows, check_length, plain
 from lakelog.core.expressions.values.casts import cast_value
 from lakelog.core.schema import PrimitiveType
 
@@ -86,11 +86,17 @@ def _padded(side: str) -> Callable[..., str]:
     def pad(text: str, width: int, padding: str = " ") -> str:
         if len(text) >= width:
             return text[: max(width, 0)]
+        check_length(width)
         missing = width - len(text)
         filling = (padding * (missing // len(padding) + 1))[:missing] if padding else ""
         return filling + text if side == "left" else text + filling
 
     return pad
+
+
+def _repeated(text: str, times: int) -> str:
+    check_length(len(text) * times)
+    return text * max(times, 0)
 
 
 def _split_part(text: str, separator: str, part: int) -> str:
@@ -235,12 +241,12 @@ TEXTS: Final[dict[str, Rule]] = {
     **dict.fromkeys(("regexp", "regexp_like", "rlike"), matches),
     "regexp_extract": _extracted,
     "regexp_replace": _replaced,
-    "repeat": _of_texts(lambda text, times: text * max(times, 0), _STRING, _INTEGER),
+    "repeat": _of_texts(_repeated, _STRING, _INTEGER),
     "reverse": _of_texts(lambda text: text[::-1], _STRING),
     "rpad": _of_texts(_padded("right"), _STRING, _INTEGER, _STRING, optional=1),
     **dict.fromkeys(("sha", "sha1"), _hashed("sha1")),
     "sha2": _sha2,
-    "space": _of(lambda count: " " * max(count, 0), _STRING, _INTEGER),
+    "space": _of(lambda count: _repeated(" ", count), _STRING, _INTEGER),
     "split_part": _of_texts(_split_part, _STRING, _STRING, _INTEGER),
     "startswith": _of_texts(str.startswith, _BOOLEAN, _STRING),
     "substring_index": _of_texts(_up_to, _STRING, _STRING, _INTEGER),
