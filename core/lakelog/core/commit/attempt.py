@@ -179,6 +179,8 @@ class Attempt:
     wait: float = 0.0
     """Seconds waited after it."""
     requests: int = 0
+    sent_at: float = 0.0
+    """When its write began, by the monotonic clock."""
     write_seconds: float = 0.0
     check_seconds: float = 0.0
     winners: int = 0

@@ -17,7 +17,7 @@ _LAST_WINDOW = 2
 class Backoff:
     """The waits of one commit.
 
-    All are multiples of what a write takes on this storage, as measured by the caller: a wait
+    All are multiples of what a request takes on this storage, as measured by the caller: a wait
     that is right for S3 would idle a local disk for a hundred commits.
     """
 
@@ -40,7 +40,7 @@ class Backoff:
     def next_wait_after_loss(self, base: float) -> float:
         """Draw the next wait of a writer that lost a race, in seconds, at most `max_wait`.
 
-        The first loss spreads the losers over sixteen writes. Each further one narrows
+        The first loss spreads the losers over sixteen requests. Each further one narrows
         that, so that who has waited longest comes back soonest: with waits that grow, a writer
         that has lost a few races loses against all that begin afresh.
         """

@@ -25,6 +25,7 @@ through at once: then `Landing` alone says whether the commit may be there.
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import TYPE_CHECKING
 
 from lakelog.core.commit.attempt import Attempt, CommitLines, Landing, explain
@@ -142,6 +143,8 @@ class CommitLoop:
         self._messages = CommitMessages(clock, pending, draft.commit_info.txn_id)
         self._read_version = pending.read_version
         self._looked: _Looked | None = None
+        self._look_seconds = math.inf
+        """What the last look took, with what was asked beside it."""
         self._check = check
         self._last_winner: WinningCommit | None = None
         self._winners: list[WinningCommit] = []
@@ -299,7 +302,7 @@ class CommitLoop:
         attempt.seen = observed(self._conf, ATTEMPT, self._pending.table)
         began = self._clock.monotonic()
         try:
-            self._fence(attempt)
+            has_looked = self._fence(attempt)
         except OSError as exc:
             if self._writer.in_doubt is None or isinstance(exc, DeltaError):
                 raise
@@ -323,7 +326,14 @@ class CommitLoop:
             return None, attempt.version
         # Wait first, look then: what is seen just before the next write is seen fresh.
         left = deadline - self._clock.monotonic()
-        attempt.wait = self._backoff.wait_after_loss(attempt.write_seconds, at_most=left)
+        pace = attempt.write_seconds
+        if self._is_far:
+            # The first write of a process also imports and connects, and takes longest where many
+            # begin at once: by it they would all wait while one writer has the table to itself.
+            if has_looked:
+                self._look_seconds = attempt.sent_at - began
+            pace = min(pace, self._look_seconds)
+        attempt.wait = self._backoff.wait_after_loss(pace, at_most=left)
         observed_wait(self._conf, self._pending.table, "backoff", attempt.wait)
         return self._get_next_attempt_version(attempt)
 
@@ -406,20 +416,30 @@ class CommitLoop:
         found = listing.commits.get(version)
         return self._clock.now_ms() if found is None else found.modification_time
 
-    def _fence(self, attempt: Attempt) -> None:
-        """Look whether what was read is still in the log, unless that was done a moment ago."""
+    @property
+    def _is_far(self) -> bool:
+        """Whether a request is a journey."""
+        return self._store.capabilities.exclusive_create == Scope.CLUSTER
+
+    def _fence(self, attempt: Attempt) -> bool:
+        """Look whether what was read is still in the log, unless that was done a moment ago.
+
+        Returns:
+            Whether it was done now.
+        """
         looked, self._looked = self._looked, None
         if looked is not None and looked.says():
-            return
+            return False
         attempt.requests += 1
         check, self._check = self._check, None
         if check is None:
             self._writer.repeat(self._check_fence)
-        elif self._store.capabilities.exclusive_create == Scope.CLUSTER:
+        elif self._is_far:
             self._check_both(check)
         else:
             self._writer.repeat(self._check_fence)
             check()
+        return True
 
     def _check_both(self, check: Callable[[], object]) -> None:
         with beside(1, "lakelog-fence") as begun:

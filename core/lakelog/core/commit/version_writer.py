@@ -128,7 +128,7 @@ class CommitWriter:
             self._watch(attempt.version, self._lines)
         path = commit_path(self._table, attempt.version)
         outer = sys.exception()
-        began = self._clock.monotonic()
+        attempt.sent_at = began = self._clock.monotonic()
         attempt.requests += 1
         # A write in doubt is repeated as it was: its last line may have been sent before.
         self._sent = self._sent and self._landing.is_possible

@@ -29,7 +29,7 @@ from lakelog.core.events import CommitOutcome, CommitStats
 from lakelog.core.features.isolation import IsolationLevel
 from lakelog.core.log.file_names import commit_path, log_path
 from lakelog.core.schema import StructType
-from lakelog.logstores import Capabilities, LogStore, MemoryLogStore
+from lakelog.logstores import Capabilities, LogStore, MemoryLogStore, Scope
 from lakelog.logstores.object_store.store import ObjectClient, ObjectLogStore
 from support.examples import examples
 from support.faults import Crash, Fault, FaultyLogStore
@@ -37,7 +37,7 @@ from support.manual_clock import ManualClock
 from support.scripted_objects import Bucket, Fate, ScriptedClient
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import pyarrow.fs
 
@@ -609,3 +609,46 @@ def test_a_write_of_the_next_name_waits_no_longer_than_the_race_asks(table: str)
     writer = Writer(Paced(new_table(table, commits=2)), table, 0)
     assert writer.run() == 2
     assert max(writer.clock.slept) < 1.0
+
+
+class Cold(MemoryLogStore):
+    """The first write of a process takes seconds, as imports and connections do; no other does."""
+
+    def __init__(self, clock: ManualClock, scope: Scope) -> None:
+        super().__init__()
+        self.clock, self.scope = clock, scope
+        self.is_warm = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, exclusive_create=self.scope)
+
+    def read(self, path: str) -> Iterator[str]:
+        self.clock.advance(0.01)
+        return super().read(path)
+
+    def read_bytes(self, path: str) -> bytes:
+        self.clock.advance(0.01)
+        return super().read_bytes(path)
+
+    def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:
+        self.clock.advance(0.01 if self.is_warm else 4.0)
+        self.is_warm = True
+        super().write(path, lines, overwrite=overwrite)
+
+
+@pytest.mark.parametrize(
+    ("scope", "windows"), [(Scope.CLUSTER, 16 * 0.01), (Scope.HOST, 5.0)], ids=["far", "near"]
+)
+def test_who_loses_by_a_slow_first_write_waits_as_long_as_the_others(
+    table: str, scope: Scope, windows: float
+) -> None:
+    waits = []
+    for number in range(50):
+        clock, name = ManualClock(), f"{table}-{number}"
+        new_table(name, commits=2)
+        writer = Writer(Cold(clock, scope), name, 0, clock=clock)
+        assert writer.run() == 2
+        (wait,) = clock.slept
+        waits.append(wait)
+    assert windows / 2 < max(waits) <= windows
