@@ -108,7 +108,9 @@ class GCSClient(RangedObjectClient):
         return PreparedRequest(parts.hostname or "", port, tls, head.encode() + data)
 
     def create(self, key: str, body: bytes, token: str) -> None:
-        self._pace.wait(self._bucket, key)
+        # Not for a turn among those who race for the name: all but one of them would wait for a
+        # refusal, a second each.
+        self._pace.wait_after_doubt(self._bucket, key)
         try:
             # By `ifGenerationMatch=0`, which holds for an object that never was and for one that
             # was deleted.
@@ -116,6 +118,9 @@ class GCSClient(RangedObjectClient):
         except (KeyTakenError, PermissionError, FileNotFoundError):
             # Nothing was written, so the limit on writes of one object does not count this one.
             self._pace.forget(self._bucket, key)
+            raise
+        except Exception:
+            self._pace.note(self._bucket, key)
             raise
 
     def put(self, key: str, body: bytes) -> None:

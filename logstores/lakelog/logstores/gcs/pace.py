@@ -1,7 +1,8 @@
 """One write per second to one name: the rate that Google Cloud Storage documents for an object.
 
-Commits have names of their own and never wait. What waits is a name written again and again, as
-`_last_checkpoint` is, and a commit that is sent once more.
+Commits have names of their own and never wait, however many threads race for one: one of them is
+let in, and refusals don't count. What waits is a name written again and again, as
+`_last_checkpoint` is, and a commit that is sent once more because no answer came.
 """
 
 from __future__ import annotations
@@ -49,12 +50,27 @@ class Pace:
         with self._lock:
             turn = max(now, self._last.get((bucket, key), now - self._interval) + self._interval)
             turn = min(turn, now + _LONGEST_QUEUE)
-            self._last[bucket, key] = turn
-            self._last.move_to_end((bucket, key))
-            while len(self._last) > _REMEMBERED:
-                self._last.popitem(last=False)
+            self._remember(bucket, key, turn)
         if turn > now:
             self._sleep(turn - now)
+
+    def wait_after_doubt(self, bucket: str, key: str) -> None:
+        """Wait for a turn only if something may have been written as that name before."""
+        with self._lock:
+            is_known = (bucket, key) in self._last
+        if is_known:
+            self.wait(bucket, key)
+
+    def note(self, bucket: str, key: str) -> None:
+        """Something may have been written."""
+        with self._lock:
+            self._remember(bucket, key, self._now())
+
+    def _remember(self, bucket: str, key: str, turn: float) -> None:
+        self._last[bucket, key] = turn
+        self._last.move_to_end((bucket, key))
+        while len(self._last) > _REMEMBERED:
+            self._last.popitem(last=False)
 
     def forget(self, bucket: str, key: str) -> None:
         """Nothing was written after all: the service refused."""

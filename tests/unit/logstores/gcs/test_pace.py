@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from lakelog.logstores.gcs.client import GCSClient
+from lakelog.logstores.gcs.conf import GCSSettings
 from lakelog.logstores.gcs.pace import Pace, pace_of
+from lakelog.logstores.object_store.client import KeyTakenError, TryAgainError
 
 
 class Clock:
@@ -51,6 +56,41 @@ def test_what_was_refused_did_not_count() -> None:
     pace.forget("b", "0.json")
     pace.wait("b", "0.json")
     assert clock.slept == []
+
+
+def client_whose_creates(clock: Clock, *answers: Exception | None) -> GCSClient:
+    client = GCSClient(GCSSettings(root_url="http://localhost:4443"), "b", paced(clock))
+    left = list(answers)
+
+    def send(*_: object, **__: object) -> None:
+        answer = left.pop(0)
+        if answer is not None:
+            raise answer
+
+    client._send = send  # type: ignore[method-assign]
+    return client
+
+
+def test_many_who_race_for_a_name_wait_for_no_turn() -> None:
+    clock = Clock()
+    client = client_whose_creates(clock, None, *[KeyTakenError("b/k")] * 15)
+    client.create("7.json", b"", "token")
+    for _ in range(15):
+        with pytest.raises(KeyTakenError):
+            client.create("7.json", b"", "token")
+    assert clock.slept == []
+
+
+def test_a_create_that_was_not_answered_is_sent_again_a_second_later() -> None:
+    clock = Clock()
+    lost = TryAgainError("reset", may_have_landed=True)
+    refused = TryAgainError("429", may_have_landed=False)
+    client = client_whose_creates(clock, lost, refused, None)
+    for _ in range(2):
+        with pytest.raises(TryAgainError):
+            client.create("7.json", b"", "token")
+    client.create("7.json", b"", "token")
+    assert clock.slept == [1.0, 1.0]
 
 
 def test_a_long_queue_of_threads_waits_no_longer_than_its_bound() -> None:
