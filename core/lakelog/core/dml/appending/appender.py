@@ -330,7 +330,7 @@ class Appender:
             raise AppenderStoppedError(
                 f"the table {log.table} refuses rows with seq {exc.seq} that an appender "
                 f"{app_id!r} has saved before: {why} Change the table so that it takes them, or "
-                "open the appender with a dead_letter.",
+                "open the appender with schema_mode='merge' or a dead_letter.",
                 table=log.table,
                 app_id=app_id,
                 acknowledged=self._committer.recorded,

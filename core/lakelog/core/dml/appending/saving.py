@@ -41,11 +41,11 @@ class Saver:
     committer: BatchCommitter
     opened: Snapshot
     patience: Patience
-    _at: float = field(init=False)
+    _at: tuple[float, float] = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin with the own take-over, which was just made."""
-        self._at = self.log.clock.monotonic()
+        self._at = self._now()
 
     def run(self, intake: Intake) -> None:
         """Save until the intake is closed.
@@ -81,14 +81,18 @@ class Saver:
         identity, until = new_identity(), self.patience.begin()
         while True:
             try:
-                if self.log.clock.monotonic() - self._at > _IDLE:
+                if any(now - at > _IDLE for now, at in zip(self._now(), self._at, strict=True)):
                     self._check_turn()
                 self.segments.put(appends, rows, self.committer.recorded, identity)
             except Exception as exc:
                 self.patience.bear(exc, until)
                 continue
-            self._at = self.log.clock.monotonic()
+            self._at = self._now()
             return
+
+    def _now(self) -> tuple[float, float]:
+        # One clock stands still while the machine sleeps, and the other one may be set back.
+        return self.log.clock.monotonic(), self.log.clock.now_ms() / 1000
 
     def _check_turn(self) -> None:
         if self.log.update().txn_version(turn_app(self.app_id)) > self.committer.turn:

@@ -82,8 +82,8 @@ class Segments:
         self._folder = f"{log.table.rstrip('/')}/{FOLDER}/{digest}"
         self._next = 0
         self._last = -1
-        self._put: list[tuple[int, int]] = []
-        """Positions of rows, and their last numbers."""
+        self._put: dict[int, int] = {}
+        """Positions of rows -> their last numbers."""
         self._lock = threading.Lock()
 
     def listed(self) -> list[FileStatus]:
@@ -171,7 +171,7 @@ class Segments:
             if header["kind"] != "rows":
                 continue
             if header["table_id"] != self._table_id:
-                self._put.append((position, -1))
+                self._put[position] = -1
                 continue
             if recorded < header["recorded"] or (recorded < 0 and self._may_be_old(header)):
                 raise self._unknown(
@@ -181,7 +181,7 @@ class Segments:
                     "that it is not known which saved rows the table has. Compare them, and "
                     f"delete the folder {self._folder}",
                 )
-            self._put.append((position, header["seqs"][-1]))
+            self._put[position] = header["seqs"][-1]
             if header["seqs"][-1] <= last:
                 continue
             if header["after"] > last:
@@ -191,7 +191,12 @@ class Segments:
                     f"{self._path(position)}, and neither the table nor its saved rows have those "
                     f"after seq {last}",
                 )
-            found += [each for each in _appends(header, body) if each.seq > last]
+            try:
+                found += [each for each in _appends(header, body) if each.seq > last]
+            except ValueError as exc:
+                raise self._unknown(
+                    recorded, f"the saved rows of {self._path(position)} are damaged: {exc}"
+                ) from exc
             last = header["seqs"][-1]
         return found
 
@@ -240,7 +245,7 @@ class Segments:
             raise self.taken_over()
         self._last = appends[-1].seq
         with self._lock:
-            self._put.append((self._next, self._last))
+            self._put[self._next] = self._last
             self._next += 1
 
     def taken_over(self) -> TakenOverError:
@@ -266,10 +271,11 @@ class Segments:
             # The last one stays, for whoever looks for the end of the chain.
             done = [
                 position
-                for position, last in self._put
+                for position, last in self._put.items()
                 if last <= committed and position < self._next - 1
             ]
-            self._put = [each for each in self._put if each[0] not in done]
+            for each in done:
+                del self._put[each]
         if done:
             # What can't be deleted now is passed over by its numbers, and deleted when it is old.
             self._log.store.delete_files([self._path(each) for each in done])

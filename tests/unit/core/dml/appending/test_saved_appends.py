@@ -500,6 +500,16 @@ def test_a_storage_must_be_fit_for_it(table: str, unfit: Capabilities, says: str
         saving_appender(log_on(Unfit(), table))
 
 
+def test_saved_rows_that_are_damaged_are_named(table: str, tmp_path: Path) -> None:
+    a = saving_appender(table)
+    save(a, 0)
+    crash(a)
+    file = next((tmp_path / "t" / FOLDER).rglob("*1.segment"))
+    file.write_text(file.read_text()[:-200] + "\n")
+    with pytest.raises(AppenderStoppedError, match="are damaged"):
+        saving_appender(table)
+
+
 def test_a_newer_format_is_left_alone(table: str, tmp_path: Path) -> None:
     a = saving_appender(table)
     save(a, 0)
