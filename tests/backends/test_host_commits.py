@@ -1,21 +1,24 @@
 """Processes of one host that commit as one to object stores, whoever is killed when.
 
-Those who lead and those who wait are killed at the steps that they take.
+Those who lead and those who wait are killed at the steps that they take, and replies are lost.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from support.backends import backend_of
 from support.examples import SEED
+from support.fault_proxy import FaultProxy
 from support.host_writers import play
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from support.servers.minio import S3Endpoint
 
 _LONG = bool(SEED)
 """With a seed, as in `make soak`, each step; else some."""
@@ -36,3 +39,24 @@ def test_kills_lose_no_append_and_double_none(
     # Some of the steps at which it says what it sends, sends it, and says what came of it.
     numbers = range(1, 100) if _LONG else range(4, 100, 9)
     assert play(tmp_path, mode, numbers, backend.uri("killed"), backend.conf) == []
+
+
+_LOST = ("drop_reply", "cut_reply", "tell:500", "tell:503", "twice", "reset", "drop_request")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("fault", _LOST if _LONG else _LOST[:3])
+def test_lost_replies_lose_no_append_and_double_none(
+    fault: str, minio: S3Endpoint, s3_bucket: str, tmp_path: Path
+) -> None:
+    with FaultProxy(minio.url) as proxy:
+        conf = {
+            **minio.conf,
+            "spark.hadoop.fs.s3a.endpoint": proxy.url,
+            "spark.lakelog.store.endpointProbe": "never",
+        }
+        # Of the first commits after the table's own: alone, of a group, and of who comes later.
+        proxy.arm(fault, re.compile(rb"PUT [^ ]*_delta_log/0+[123]\.json"), times=3)
+        root = f"s3a://{s3_bucket}/{fault.replace(':', '-')}"
+        assert play(tmp_path, "none", range(1, 3), root, conf) == []
+        assert proxy.fired

@@ -219,6 +219,8 @@ class History:
                 os._exit(0)
 
     def _happen(self) -> None:
+        if self.mode == "none":
+            return
         self.was_reached.touch()
         if self.mode in ("member", "both"):
             with contextlib.suppress(OSError, ValueError):
