@@ -3,8 +3,8 @@
     python benchmarks/bare.py [PLACE …]   # printed only
 
 The places are minio, far (MinIO over a round trip of 30 ms), azurite and gcs, whose servers it
-starts itself. A commit looks for a newer version before it writes: on a server that answers in two
-milliseconds that request, and lakelog's own time, weigh as much as the put.
+starts itself. A commit looks for a newer version before it writes, and whether the one that it read
+is still there; an append that asks for no newer one does neither behind a commit of its own.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from measure import HEADER, Measurement
 from lakelog.core import DeltaLog, write_arrow
 
 COMMITS, WARM_UPS = 150, 20
+IN_A_ROW = 10
+"""Commits of one kind: an append that follows no commit looks."""
 BODY = b"x" * 700
 """What a commit of one action has."""
 Put = Callable[[str, bytes], object]
@@ -98,33 +100,46 @@ PLACES: dict[str, Callable[[], contextlib.AbstractContextManager[Place]]] = {
 
 
 def measure(places: list[str] | None = None) -> list[Measurement]:
-    """A row for each place."""
+    """Two rows for each place."""
     found = []
     for each in places or PLACES:
         with PLACES[each]() as place:
-            found.append(_measured(*place))
+            found += _measured(*place)
     return found
 
 
-def _measured(name: str, root: str, conf: dict[str, str], put: Put) -> Measurement:
+def _measured(name: str, root: str, conf: dict[str, str], put: Put) -> Iterator[Measurement]:
     table = f"{root}/{uuid.uuid4().hex}"
     properties = {"delta.checkpointInterval": "1000000"}
     write_arrow(table, SCHEMA.empty_table(), conf=conf, properties=properties, mode="append")
     log = DeltaLog.for_table(table, conf)
     log.update()
-    ours, bare = [], []
-    for number in range(COMMITS + WARM_UPS):
-        ours.append(commit_ours(log, number))
+
+    def bare(number: int) -> float:
         start = time.perf_counter()
         put(f"bare/{number:020d}.json", BODY)
-        bare.append(time.perf_counter() - start)
-    return Measurement(
-        f"commit of one action, {name}",
-        "one conditional put by the SDK",
-        ours[WARM_UPS:],
-        bare[WARM_UPS:],
-        1.5,
-    )
+        return time.perf_counter() - start
+
+    kinds: dict[str, Callable[[int], float]] = {
+        "commit": lambda number: commit_ours(log, number),
+        "append": lambda number: commit_ours(log, number, newest=False),
+        "put": bare,
+    }
+    took: dict[str, list[float]] = {kind: [] for kind in kinds}
+    for first in range(0, COMMITS + WARM_UPS, IN_A_ROW):
+        for kind, work in kinds.items():
+            took[kind] += [work(number) for number in range(first, first + IN_A_ROW)]
+    for kind, what in [
+        ("commit", "commit of one action"),
+        ("append", "the same without a look before it"),
+    ]:
+        yield Measurement(
+            f"{what}, {name}",
+            "one conditional put by the SDK",
+            took[kind][WARM_UPS:],
+            took["put"][WARM_UPS:],
+            1.5,
+        )
 
 
 def main(arguments: list[str]) -> int:

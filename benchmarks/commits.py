@@ -28,7 +28,7 @@ def file_name(i: int) -> str:
     return f"part-{i:05d}-{uuid.uuid4()}.c000.snappy.parquet"
 
 
-def commit_ours(log: DeltaLog, i: int) -> float:
+def commit_ours(log: DeltaLog, i: int, *, newest: bool = True) -> float:
     add = AddFile(
         path=file_name(i),
         partition_values={},
@@ -38,7 +38,7 @@ def commit_ours(log: DeltaLog, i: int) -> float:
         stats='{"numRecords":1}',
     )
     start = time.perf_counter()
-    log.start_transaction().commit([add], Operation("WRITE", {"mode": "Append"}))
+    log.start_transaction(newest=newest).commit([add], Operation("WRITE", {"mode": "Append"}))
     return time.perf_counter() - start
 
 

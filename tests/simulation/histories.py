@@ -33,7 +33,7 @@ _WHOLE = (
     "set domain",
     "create",
 )
-_ONE_PART = ("append", "replace partitions", "write once")
+_ONE_PART = ("append", "append behind what is known", "replace partitions", "write once")
 
 
 def _orders() -> list[Order]:
@@ -72,6 +72,20 @@ _TROUBLE = [Step(who, Do.ONE, fault) for fault in _FAULTS for who in WHO]
 _EVENTS = [Step(0, Do.DELIVER), Step(0, Do.PAUSE), Step(0, Do.CLEAN_UP)]
 TROUBLES = [*RACES, *RACES, *_TROUBLE, *_EVENTS]
 FENCES = [*RACES, *_EVENTS * 4]
+_FALL_BEHIND = tuple(
+    Step(who, do)
+    for who, do in [
+        (0, Do.FINISH),
+        (0, Do.THINK),
+        (1, Do.FINISH),
+        (1, Do.FINISH),
+        (0, Do.CLEAN_UP),
+        (0, Do.FINISH),
+    ]
+)
+"""One commits and begins another transaction; others commit, and log cleanup removes the first."""
+BEHIND: list[Step | tuple[Step, ...]] = [*FENCES, *[_FALL_BEHIND] * len(FENCES)]
+_TWICE = [Order("append", "0"), Order("append behind what is known", "0")]
 _DOUBTFUL = (Fault.NONE, Fault.LANDS_UNKNOWN, Fault.LOST_UNKNOWN, Fault.LATE_UNKNOWN)
 _SECOND = (Fault.NONE, Fault.OSERROR, Fault.LANDS_OSERROR, Fault.SPURIOUS_EXISTS)
 
@@ -96,6 +110,7 @@ def scripts(
     level: str | None = None,
     longest: int = 24,
     exists: bool = True,
+    again: bool = False,
 ) -> st.SearchStrategy[Script]:
     """Histories of two or three processes with up to three jobs each.
 
@@ -104,10 +119,13 @@ def scripts(
         level: the table's isolation level; either one if `None`.
         longest: the length of the longest schedule.
         exists: whether the table is there at the beginning; if not, each begins with making it.
+        again: whether each begins with two appends, the second one behind what it then knows.
     """
     orders = _processes(DRAWN, 3)
     if not exists:
         orders = orders.map(lambda found: [[Order("create", "1"), *each] for each in found])
+    if again:
+        orders = orders.map(lambda found: [[*_TWICE, *each] for each in found])
     levels = [SERIALIZABLE, WRITE_SERIALIZABLE] if level is None else [level]
     return st.builds(
         Script,

@@ -108,9 +108,10 @@ class Job:
                 self.log.checkpoint()
             self.end = End.NOTHING_TO_DO
             return
-        txn = self.log.start_transaction()
+        may_be_behind = self.order.kind == "append behind what is known"
+        txn = self.log.start_transaction(newest=not may_be_behind)
         if txn.snapshot is not None:
-            self._look(txn.snapshot, newest)
+            self._look(txn.snapshot, 0 if may_be_behind else newest)
         elif newest >= 0:
             self.storage.complaints.append(f"{self.name} saw no table, and version {newest} is")
         if (txn.snapshot is None) is not (self.order.kind == "create"):
@@ -308,6 +309,7 @@ def _create(job: Job, txn: OptimisticTransaction) -> list[Action] | None:
 
 KINDS: dict[str, Callable[[Job, OptimisticTransaction], list[Action] | None]] = {
     "append": _append,
+    "append behind what is known": _append,
     "copy": _copy,
     "aggregate": _aggregate,
     "delete": _delete,

@@ -17,7 +17,8 @@ from lakelog.core.conflicts.read_set import ReadSet
 from lakelog.core.features.isolation import IsolationLevel
 from lakelog.core.log import news
 from lakelog.core.state.snapshot import Snapshot
-from simulation.histories import DOUBTS, FENCES, RACES, TROUBLES
+from lakelog.core.table_log import TableLog
+from simulation.histories import BEHIND, DOUBTS, FENCES, RACES, TROUBLES
 from support.mutants import Mutant
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class CoreMutant(Mutant):
     steps: Sequence[Step | tuple[Step, ...]] | None = None
     """What the histories that show it are made of; `None` where duels do."""
     exists: bool = True
+    again: bool = False
 
 
 def _nothing(*_: Any) -> None:
@@ -121,6 +123,10 @@ def _without_progress(snapshot: Snapshot, clock: Clock, _: object) -> LastCheckp
     )
 
 
+def _made_at_some_time(log: TableLog, version: int) -> bool:
+    return log._made[0] == version
+
+
 def _no_news(*_: Any) -> Any:
     raise FileNotFoundError
 
@@ -185,6 +191,14 @@ MUTANTS = [
         exists=False,
     ),
     CoreMutant("a version that is gone is built on", news, "still_there", _yes, FENCES),
+    CoreMutant(
+        "what was made is taken to be there for ever",
+        TableLog,
+        "was_just_made",
+        _made_at_some_time,
+        BEHIND,
+        again=True,
+    ),
     CoreMutant("row ids are not made anew", Draft, "_rebased_row_ids", _draft_unchanged),
     CoreMutant("commit times are not made anew", Draft, "_rebased_time", _draft_unchanged),
     _conflict("every change of the metadata conflicts", "harmless_change", _no),

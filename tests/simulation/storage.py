@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow.fs
 
     from simulation.scheduling import Actor
+    from support.manual_clock import ManualClock
 
 # As an object store: the create decides on its own, and nobody takes a lock.
 _CAPABILITIES = Capabilities(
@@ -33,6 +34,10 @@ _CAPABILITIES = Capabilities(
     ordered_listing=True,
     durable=True,
 )
+
+
+_WRITE_SECONDS = 0.05
+"""What a process may take for as recent as a look is as old as that at most."""
 
 
 class Storage:
@@ -92,9 +97,9 @@ class Storage:
 class ProcessStore(LogStore):
     """The storage as one process sees it. Before each operation its actor stops."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, clock: ManualClock | None = None) -> None:
         super().__init__(storage.inner.conf)
-        self._storage = storage
+        self._storage, self._clock = storage, clock
         self.actor: Actor | None = None
         self.who = ""
         self.troubles = 0
@@ -144,6 +149,8 @@ class ProcessStore(LogStore):
             self._tell(f"overwrites {_short(path)}")
             self._storage.inner.write(path, whole, overwrite=True)
             return
+        if self._clock is not None:
+            self._clock.advance(_WRITE_SECONDS)
         self.troubles += fate is not Fault.NONE
         if fate is Fault.LATE_UNKNOWN:
             self._storage.send_late(path, whole)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from simulation.checks import play_and_check
-from simulation.histories import DOUBTS, FENCES, RACES, TROUBLES, duels, scripts
+from simulation.histories import BEHIND, DOUBTS, FENCES, RACES, TROUBLES, duels, scripts
 from simulation.jobs import End, Order
 from simulation.model import SERIALIZABLE, WRITE_SERIALIZABLE
 from simulation.world import Do, Script, Step
@@ -69,6 +69,12 @@ def test_nothing_is_committed_where_log_cleanup_was(exists: bool) -> None:
         play_and_check(script)
 
     play()
+
+
+@settings(_PROFILE, max_examples=examples(90))
+@given(scripts(BEHIND, again=True))
+def test_what_a_process_made_is_not_built_on_once_it_is_gone(script: Script) -> None:
+    play_and_check(script)
 
 
 def ends(script: Script) -> dict[str, End]:

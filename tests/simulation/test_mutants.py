@@ -35,7 +35,7 @@ def play_until_caught(mutant: CoreMutant) -> None:
         return
 
     @settings(_PROFILE)
-    @given(scripts(mutant.steps, exists=mutant.exists))
+    @given(scripts(mutant.steps, exists=mutant.exists, again=mutant.again))
     def play(script: Script) -> None:
         play_and_check(script)
 

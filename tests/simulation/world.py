@@ -160,7 +160,7 @@ class World:
         self.storage.create(f"{self.storage.table}/_delta_log/{0:020d}.json", lines)
 
     def _process(self, letter: str, orders: Sequence[Order]) -> _Process:
-        store = ProcessStore(self.storage)
+        store = ProcessStore(self.storage, self.clock)
         return _Process(letter, list(orders), store, self._open(store))
 
     def _open(self, store: ProcessStore) -> DeltaLog:

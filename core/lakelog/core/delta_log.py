@@ -28,10 +28,21 @@ class DeltaLog(TableLog):
     other, as if in two processes.
     """
 
-    def start_transaction(self) -> OptimisticTransaction:
-        """Start a transaction on the newest version; on none where the table does not exist yet."""
+    def start_transaction(self, *, newest: bool = True) -> OptimisticTransaction:
+        """Start a transaction on the newest version; on none where the table does not exist yet.
+
+        Args:
+            newest: ask the storage for newer versions first. `False` is for appends that read
+                nothing: where no other writer was met for a while, they begin at the version that
+                this log has seen within the last second, and the create of the next version finds
+                out whether there is a newer one. What was committed before the transaction, and is
+                not known here, then counts as committed beside it: new metadata is a conflict.
+        """
         from lakelog.core.transaction.optimistic import OptimisticTransaction
 
+        known = None if newest else self.known_alone()
+        if known is not None:
+            return OptimisticTransaction(self, known, is_newest=False)
         try:
             snapshot: Snapshot | None = self.update()
         except TableNotFoundError:

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import math
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lakelog.core import keys
@@ -54,6 +55,14 @@ _BEARABLE = 1000
 # For this many seconds after a commit was seen in remote storage it is assumed to be there still: a
 # writer that commits again and again would pay for a look each time. Local storage is always read.
 _TRUSTED_SECONDS = 1.0
+# For so long after another writer's commit was met one more is to be expected.
+_COMPANY_SECONDS = 5.0
+# After so many commits behind what was known by itself, the next one looks: a writer that never
+# does is a round trip ahead of all others, who would never meet a version that is free.
+_BLIND_COMMITS = 8
+# Of a commit that took long, as the first of a process does, it is not known when in that time the
+# storage made it.
+_LONGEST_CREATE = 0.1
 
 
 class TableLog:
@@ -85,6 +94,12 @@ class TableLog:
         bins; `None` for threads of this process."""
         self._seen_at = 0.0
         """When the snapshot's commit was last known to be in the log; of the monotonic clock."""
+        self._met_others_at = -math.inf
+        """When another writer's commit was met last, or a commit failed; of the monotonic clock."""
+        self._blind = 0
+        """Transactions that have begun at the known version since the last look."""
+        self._made: tuple[int, float] = (-1, -math.inf)
+        """The version that was created here last, and until when that counts as a look at it."""
         self._bearable = _BEARABLE
         self._looks = self._looked = 0
         """How often `update` has begun to look for what is new, and the last that went well."""
@@ -131,6 +146,11 @@ class TableLog:
     def conf(self) -> DeltaConf:
         """The conf it was opened with."""
         return self._conf
+
+    @cached_property
+    def is_far(self) -> bool:
+        """Internal, for the core: whether a request to the store is a journey."""
+        return self._store.capabilities.exclusive_create == Scope.CLUSTER
 
     @property
     def clock(self) -> Clock:
@@ -188,6 +208,7 @@ class TableLog:
             return found
 
     def _look(self) -> Snapshot:
+        self._blind = 0
         known = self._snapshot
         if known is None:
             return self.snapshot
@@ -195,6 +216,8 @@ class TableLog:
             self._snapshot = None
             return self.snapshot
         commits, is_current = self._news(known)
+        if commits:
+            self._met_others_at = self._clock.monotonic()
         if not is_current:
             self._snapshot = None
             return self.snapshot
@@ -207,6 +230,45 @@ class TableLog:
             return known
         self._snapshot = self._wrap(state, known)
         return self._snapshot
+
+    def known_alone(self) -> Snapshot | None:
+        """Internal, for the core: what is known, where nothing newer is to be expected.
+
+        That is on remote storage, a moment after the version was seen there, where no other writer
+        was met for a while. Asks nothing; `None` where a look is due.
+        """
+        known, now = self._snapshot, self._clock.monotonic()
+        is_due = (
+            not self.is_far
+            or now - self._seen_at >= _TRUSTED_SECONDS
+            or now - self._met_others_at < _COMPANY_SECONDS
+            or self._blind >= _BLIND_COMMITS
+        )
+        if known is None or is_due:
+            return None
+        self._blind += 1
+        return known
+
+    def note_commit(self, made: tuple[int, float] | None) -> None:
+        """Internal, for the core: note how a commit through this log went.
+
+        Args:
+            made: the version that its create made, and how many seconds that took; `None` where
+                another writer's commit was met, or it failed.
+        """
+        now = self._clock.monotonic()
+        if made is None:
+            self._met_others_at = now
+        else:
+            self._made = made[0], now + min(made[1], _LONGEST_CREATE)
+
+    def was_just_made(self, version: int) -> bool:
+        """Internal, for the core: whether this process created a version a moment ago.
+
+        A moment is what the create took. A look takes as long, and what it saw is then as old.
+        """
+        made, until = self._made
+        return made == version and self._clock.monotonic() < until
 
     def doubt(self) -> None:
         """Internal, for engines: let the next `update` look whether the table is still the same.
@@ -236,7 +298,6 @@ class TableLog:
     def _news(self, known: Snapshot) -> tuple[list[Commit], bool]:
         """The commits since, and whether the known version is still in the log."""
         now = self._clock.monotonic()
-        far = self._store.capabilities.exclusive_create == Scope.CLUSTER
         commits, seen = read_news(
             self._store,
             self._table,
@@ -244,8 +305,8 @@ class TableLog:
             known.commit_info,
             modified=known.state.timestamp,
             most=_PROBES,
-            trusted=far and now - self._seen_at < _TRUSTED_SECONDS,
-            at_once=far,
+            trusted=self.is_far and now - self._seen_at < _TRUSTED_SECONDS,
+            at_once=self.is_far,
         )
         if seen is None:
             return commits, True

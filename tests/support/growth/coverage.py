@@ -61,7 +61,8 @@ _REASONS = {
         Snapshot.store Snapshot.table Snapshot.time Snapshot.version
         SetTransaction.last_updated_time
         Snapshot.partition_columns Snapshot.has_deletion_vectors
-        DeltaLog.doubt DeltaLog.held_files Snapshot.held_files
+        DeltaLog.doubt DeltaLog.known_alone DeltaLog.note_commit DeltaLog.was_just_made
+        DeltaLog.held_files DeltaLog.is_far Snapshot.held_files
         DeltaLog.active_transaction OptimisticTransaction.attempts
         OptimisticTransaction.may_be_committed OptimisticTransaction.snapshot
         OptimisticTransaction.register_post_commit_hook

@@ -8,6 +8,21 @@ leaves the newest. One that found no table may find one now.
 Nothing but a look at the storage can tell, and however little time has passed it may have happened.
 So each attempt looks, last of all before it writes: one request, which on remote storage travels
 beside others where there are any.
+
+One first attempt does not: a blind append whose caller asked for no newer version either
+(`start_transaction(newest=False)`), behind a version that this process created itself, no longer
+ago than that create took. A look takes a request too, and what it saw is as old when the next
+request arrives. So the time in which a table can vanish unseen is that of two requests instead of
+one; a table that is dropped and made again takes more. What holds without a look:
+
+- The version is the newest. The create says so; if it fails, all winners are read, and the fence is
+  looked at beside them, as in any second attempt.
+- It is the same table in a log that is longer, or as long: there the create fails.
+- Log cleanup has not removed the version: it leaves what is younger than its retention, and the
+  newest always.
+- The version is whole, where readers may see a part of a file and where a lock table has a row for
+  it: our own create was acknowledged.
+- Times, row ids and the like follow from the version before, as after a look.
 """
 
 from __future__ import annotations

@@ -96,6 +96,7 @@ class CommitLoop:
         landing: Landing | None = None,
         watch: Callable[[int, Lines], None] | None = None,
         check: Callable[[], object] | None = None,
+        was_just_seen: Callable[[], bool] | None = None,
     ) -> None:
         """Take everything that does not change between attempts.
 
@@ -116,6 +117,8 @@ class CommitLoop:
                 commit, and that write is not sent.
             check: called once before the first write, beside the look at what was read where that
                 is a journey; what it raises ends the commit.
+            was_just_seen: asked before the first write whether what was read is known to be there,
+                as freshly as a look would say; it needs none then.
         """
         self._store = store
         self._conf = conf
@@ -146,6 +149,7 @@ class CommitLoop:
         self._look_seconds = math.inf
         """What the last look took, with what was asked beside it."""
         self._check = check
+        self._was_just_seen = was_just_seen
         self._last_winner: WinningCommit | None = None
         self._winners: list[WinningCommit] = []
         self._room = _KEPT_ACTIONS
@@ -153,6 +157,9 @@ class CommitLoop:
         """The one under way, until it is recorded."""
         self.failure: Exception | None = None
         """What was raised after the commit had landed; the version was returned anyway."""
+        self.made: tuple[int, float] | None = None
+        """The version that the create made, and how many seconds that took, where no other
+        writer's commit was met before."""
 
     @property
     def winners(self) -> list[WinningCommit]:
@@ -319,6 +326,8 @@ class CommitLoop:
         # The create is the look.
         written = self._writer.write(attempt)
         if written is Written.OURS:
+            if self._last_winner is None:
+                self.made = attempt.version, attempt.write_seconds
             self._record(attempt, CommitOutcome.COMMITTED, attempt.version)
             return attempt.version, attempt.version
         if written is Written.UNKNOWN:
@@ -429,6 +438,9 @@ class CommitLoop:
         """
         looked, self._looked = self._looked, None
         if looked is not None and looked.says():
+            return False
+        just_seen, self._was_just_seen = self._was_just_seen, None
+        if just_seen is not None and just_seen():
             return False
         attempt.requests += 1
         check, self._check = self._check, None

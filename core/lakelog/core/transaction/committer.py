@@ -105,19 +105,24 @@ active_transaction: ContextVar[Any] = ContextVar("lakelog_active", default=None)
 class Committer:
     """Commits what a transaction reads and changes: once, alone or with others of its process."""
 
-    def __init__(self, delta_log: TableLog, reads: Reads, changes: Changes) -> None:
+    def __init__(
+        self, delta_log: TableLog, reads: Reads, changes: Changes, *, is_newest: bool = True
+    ) -> None:
         """Begin, at the moment that the table was read.
 
         Args:
             delta_log: the table.
             reads: what the transaction reads.
             changes: what it changes of metadata and protocol.
+            is_newest: whether the storage was asked for what is read; where it was not, what this
+                process has just committed need not be looked at either.
         """
         self.delta_log = delta_log
         self._reads, self._changes = reads, changes
         self._snapshot, self._read_version = reads.snapshot, reads.version
         self._table, self._clock = delta_log.table, delta_log.clock
         self._conf = DeltaConf.from_mapping(delta_log.conf)
+        self._is_newest = is_newest
         self.txn_id: str = str(uuid.uuid4())
         self.attempts: list[CommitStats] = []
         """One record for each attempt."""
@@ -436,6 +441,7 @@ class Committer:
             landing=self._landing,
             watch=self._watch,
             check=self._changes.check_now if self._changes.has_checks else None,
+            was_just_seen=None if self._is_newest else self._was_just_seen(prepared),
         )
         began = self._clock.monotonic()
         budget = self._conf.derived(CommitSettings).limits.seconds
@@ -444,7 +450,11 @@ class Committer:
             loop.lock_wait = self._clock.monotonic() - began
             if self._lock.kind is not LockKind.NONE:
                 observed_wait(self._conf, self._table, "lock", loop.lock_wait)
-            version = loop.do_commit_retry_iteratively()
+            try:
+                version = loop.do_commit_retry_iteratively()
+            finally:
+                if self.delta_log.is_far:
+                    self.delta_log.note_commit(loop.made)
         self._committed = True
         self._after = CommittedTransaction(
             delta_log=self.delta_log,
@@ -467,6 +477,14 @@ class Committer:
         if loop.failure is not None:
             raise loop.failure
         return version
+
+    def _was_just_seen(self, prepared: PreparedCommit) -> Callable[[], bool] | None:
+        """See `CommitLoop`."""
+        # Beside a look at its data files, the one at the log costs no time.
+        asks = self._changes.has_checks or self._landing.is_possible
+        if asks or not prepared.is_blind_append:
+            return None
+        return lambda: self.delta_log.was_just_made(self._read_version)
 
 
 def _outcome(error: Exception | None, version: int | None) -> str:

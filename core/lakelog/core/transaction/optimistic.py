@@ -50,12 +50,15 @@ class OptimisticTransaction:
     Not safe for use by several threads.
     """
 
-    def __init__(self, delta_log: TableLog, snapshot: Snapshot | None) -> None:
+    def __init__(
+        self, delta_log: TableLog, snapshot: Snapshot | None, *, is_newest: bool = True
+    ) -> None:
         """Start; call `DeltaLog.start_transaction` instead.
 
         Args:
             delta_log: the table.
             snapshot: its newest state; None where no table exists yet.
+            is_newest: whether the storage was asked for it.
         """
         self.delta_log = delta_log
         """The table that it changes."""
@@ -63,7 +66,7 @@ class OptimisticTransaction:
         """What it reads."""
         self.changes: Changes = Changes(delta_log, snapshot)
         """What it changes of metadata and protocol."""
-        self._committer = Committer(delta_log, self.reads, self.changes)
+        self._committer = Committer(delta_log, self.reads, self.changes, is_newest=is_newest)
 
     @property
     def snapshot(self) -> Snapshot | None:

@@ -194,6 +194,6 @@ def test_rows_that_come_meanwhile_are_a_conflict(uri):
         write_arrow(uri, pa.table({"id": [70], "v": [1]}), mode="append")
         return txn
 
-    slow.start_transaction = overtaken  # type: ignore[method-assign]
+    slow.start_transaction = overtaken  # type: ignore[assignment, method-assign]
     with pytest.raises(ConcurrentAppendException):
         sync_identity(slow, "id")

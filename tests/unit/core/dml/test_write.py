@@ -294,8 +294,8 @@ class Meddled(DeltaLog):
 
     meddle: Any = None
 
-    def start_transaction(self) -> Any:
-        txn = super().start_transaction()
+    def start_transaction(self, **how: Any) -> Any:
+        txn = super().start_transaction(**how)
         meddle, type(self).meddle = type(self).meddle, None
         if meddle is not None:
             meddle(self.table)

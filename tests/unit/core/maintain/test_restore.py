@@ -406,7 +406,7 @@ def test_another_writer_wins(uri):
         write_arrow(uri, numbers(3), mode="append")
         return txn
 
-    slow.start_transaction = overtaken  # type: ignore[method-assign]
+    slow.start_transaction = overtaken  # type: ignore[assignment, method-assign]
     with pytest.raises(ConcurrentWriteException):
         restore(slow, 0)
     assert [r["id"] for r in rows(uri)] == [1, 2, 3]
