@@ -24,6 +24,7 @@
     +-- AppenderFullError                      append again later         (TimeoutError)
     +-- AppenderStoppedError                   see its cause, and open another appender
     +-- TableNotFoundError                     check the path             (FileNotFoundError)
+    +-- CatalogError                           read what the catalog says, ask its owner (OSError)
     +-- UnsupportedFeatureError                use a client that has the feature
     +-- CorruptLogError                        repair the log: the file is named
     |   +-- CorruptCommitError
@@ -65,6 +66,7 @@ __all__ = [
     "AppendOnlyError",
     "AppenderFullError",
     "AppenderStoppedError",
+    "CatalogError",
     "CommitOutcomeUnknownError",
     "ConcurrentAppendException",
     "ConcurrentDeleteDeleteException",
@@ -336,6 +338,14 @@ class TableNotFoundError(DeltaError, FileNotFoundError):
 
     def __str__(self) -> str:
         """The message itself: `FileNotFoundError` would print errno and file name."""
+        return str(self.args[0])
+
+
+class CatalogError(DeltaError, OSError):
+    """A catalog refused, or could not be reached. Nothing was changed."""
+
+    def __str__(self) -> str:
+        """The message itself."""
         return str(self.args[0])
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from lakelog.core import keys
 from lakelog.core.arguments import read_arguments
+from lakelog.core.catalogs.names import table_name
+from lakelog.core.catalogs.refusals import may_maintain, refuse_path
 from lakelog.core.clock import Clock, SystemClock
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError, DeltaError
@@ -127,10 +129,16 @@ class TableLog:
         from lakelog.logstores import log_store_for
 
         settings = DeltaConf.from_mapping(conf)
-        table = normalize_table_uri(uri, settings)
         log_limit(settings)
-        store = log_store_for(table, settings)
-        return cls(table, store, settings, clock or SystemClock(), replayer)
+        time = clock or SystemClock()
+        name = table_name(uri, settings)
+        if name is not None:
+            from lakelog.core.catalogs.resolution import governed_store
+
+            table, store = governed_store(name, settings, time)
+            return cls(table, store, settings, time, replayer)
+        table = normalize_table_uri(uri, settings)
+        return cls(table, log_store_for(table, settings), settings, time, replayer)
 
     @property
     def table(self) -> str:
@@ -466,6 +474,8 @@ class TableLog:
     def _clean(self, snapshot: Snapshot) -> None:
         from lakelog.core.checkpoints.log_cleanup import clean_log
 
+        if not may_maintain(self._store):
+            return
         try:
             clean_log(snapshot, self._clock)
         except (OSError, DeltaError):
@@ -516,6 +526,7 @@ class TableLog:
                 # Which features are in use depends on the schema; say so if that is the reason.
                 _ = snapshot.schema
                 raise
+            refuse_path(self._store, state.protocol, state.metadata, self._table)
         return snapshot
 
     def __repr__(self) -> str:

@@ -370,6 +370,17 @@ BRIDGE_STORE = Key(
     is_prefix=True,
 )
 
+CATALOG: Final[Key[str | None]] = Key(
+    f"{LAKELOG_PREFIX}catalog",
+    "text",
+    None,
+    "What lakelog alone reads of a catalog, after its name: `class`, a class of your own; "
+    "`token.file` and `token.command`, where Unity Catalog's token comes from; `timeout`, the "
+    "seconds that a server may be silent; `credentials` = `own`, for the storage's credentials of "
+    "the conf instead of the catalog's.",
+    is_prefix=True,
+)
+
 LAKELOG_KEYS: Final[tuple[Key[object], ...]] = tuple(
     sorted((each for each in globals().values() if isinstance(each, Key)), key=lambda key: key.name)
 )

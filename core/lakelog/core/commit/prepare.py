@@ -23,6 +23,7 @@ from lakelog.core.actions import (
     SetTransaction,
 )
 from lakelog.core.actions.checked_values import check_actions, check_operation
+from lakelog.core.catalogs.refusals import refuse_change_of_hands
 from lakelog.core.commit.commit_settings import CommitSettings
 from lakelog.core.commit.file_checks import check_data_change, check_files
 from lakelog.core.conf import full_key
@@ -242,6 +243,7 @@ def _check_changes(request: CommitRequest, terms: TableTerms) -> None:
     """What a change of metadata or protocol must satisfy besides what the commit writes."""
     old, name, table = request.old, request.operation.name, request.table
     before = None if old is None else (old.protocol, old.metadata)
+    refuse_change_of_hands(None if old is None else old.protocol, terms.protocol, table)
     check_covers(terms.protocol, terms.metadata, table, before)
     # A new table has no names, partitions or features that it could lose.
     if old is None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from lakelog.core.catalogs.refusals import refuse_change_of_hands
 from lakelog.core.conflicts.harmless_metadata import harmless_change
 from lakelog.core.conflicts.session_rules import USUAL_RULES, unsafe_upgrades
 from lakelog.core.data.partition_keys import partition_key
@@ -113,6 +114,7 @@ def _check_protocol(current: PendingCommit, winner: WinningCommit) -> PendingCom
         return current
     # First, and not a conflict: running the job again would not help a client that is too old.
     check_readable(protocol, current.table)
+    refuse_change_of_hands(current.protocol, protocol, current.table)
     created = winner.version == 0
     # Ours was computed from the protocol before theirs, and would undo theirs.
     if current.changes_protocol:

@@ -119,9 +119,10 @@ _ALL: Final = (
     # It binds log cleanup alone.
     Feature("checkpointProtection", None, _YES),
     Feature(
+        # By the table's name alone; `lakelog.core.catalogs.refusals` refuses its path.
         "catalogManaged",
-        _NO,
-        _NO,
+        _YES,
+        _YES,
         requires=("inCommitTimestamp", "vacuumProtocolCheck"),
         auto=False,
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakelog.core import keys
+from lakelog.core.catalogs.refusals import may_maintain
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.maintain.optimize.auto_compaction import AutoCompaction
 from lakelog.core.transaction.command_commit import commit_command
@@ -40,7 +41,9 @@ def end_command(
         DeltaError: what `commit_command` raises.
         DeltaAnalysisError: neither true nor false.
     """
-    if _is_wanted(txn.delta_log.conf, txn.metadata.configuration):
+    if may_maintain(txn.delta_log.store) and _is_wanted(
+        txn.delta_log.conf, txn.metadata.configuration
+    ):
         # As a hook: it sees what was committed, and its failure is no failure of the command.
         txn.register_post_commit_hook(AutoCompaction())
     return commit_command(

@@ -14,6 +14,7 @@ from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.operation import Operation
 from lakelog.core.arguments import check_text, read_arguments
 from lakelog.core.arrays import array_of
+from lakelog.core.catalogs.refusals import refuse_maintenance
 from lakelog.core.compute import pc
 from lakelog.core.data.missing_files import rows_with_missing_files
 from lakelog.core.delta_log import begin_change
@@ -139,6 +140,7 @@ def _restored(
 ) -> TableRestored:
     log, now = txn.delta_log, txn.snapshot
     assert now is not None
+    refuse_maintenance(log.store, log.table, "RESTORE")
     check_writable(now.protocol, now.metadata, log.table)
     then = _wanted(txn, version, timestamp)
     if then.version == now.version:

@@ -14,6 +14,7 @@ from lakelog.core.alter.feature_removal.cut_history import (
 from lakelog.core.alter.feature_removal.removal import remove_traces
 from lakelog.core.alter.feature_removal.traces import REMOVABLE, TRUNCATED, is_used
 from lakelog.core.arguments import check_text, read_arguments
+from lakelog.core.catalogs.refusals import refuse_maintenance
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import ConcurrentWriteException, DeltaAnalysisError
 from lakelog.core.features.numbered_rows import ROW_TRACKING_DOMAIN
@@ -85,6 +86,7 @@ def drop_feature(
     check_text(feature, "feature", needed=True)
     log = log_of(uri, conf)
     snapshot = log.update()
+    refuse_maintenance(log.store, log.table, "DROP FEATURE")
     check_writable(snapshot.protocol, snapshot.metadata, log.table)
     name = _checked(snapshot, feature, truncate_history)
     changed = remove_traces(log, name)

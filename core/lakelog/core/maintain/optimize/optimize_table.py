@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.actions.operation import json_text
 from lakelog.core.arguments import check_text, read_arguments
+from lakelog.core.catalogs.refusals import refuse_maintenance
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.protocol import check_writable, supported_features
@@ -99,6 +100,7 @@ def optimize(
     check_text(user_metadata, "user_metadata")
     log = log_of(uri, conf)
     snapshot = log.update()
+    refuse_maintenance(log.store, log.table, "OPTIMIZE")
     check_writable(snapshot.protocol, snapshot.metadata, log.table)
     settings = OptimizeSettings.chosen(
         log.conf,
@@ -209,6 +211,7 @@ def purge(
     check_text(user_metadata, "user_metadata")
     log = log_of(uri, conf)
     snapshot = log.update()
+    refuse_maintenance(log.store, log.table, "REORG")
     check_writable(snapshot.protocol, snapshot.metadata, log.table)
     settings = OptimizeSettings.chosen(
         log.conf, snapshot.metadata.configuration, batch_size=batch_size

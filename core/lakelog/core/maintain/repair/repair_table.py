@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.actions.objects import AddFile
 from lakelog.core.actions.operation import Operation
 from lakelog.core.arguments import read_arguments
+from lakelog.core.catalogs.refusals import refuse_maintenance
 from lakelog.core.commit.retry import retry_on_conflict
 from lakelog.core.compute import pc
 from lakelog.core.data.file_layout import FileLayout
@@ -103,6 +104,7 @@ def repair(
     defects = (*found.defects, *files.defects)
     if dry_run or not any(each.mend for each in defects):
         return TableRepaired(table=log.table, dry_run=dry_run, defects=defects)
+    refuse_maintenance(log.store, log.table, "REPAIR")
     replaced = [*found.broken, *filter(None, (found.torn, found.hint, found.checksum))]
     linked = OwnFiles(log.store, log.table).link_error(log_path(log.table))
     if linked is not None and (replaced or found.leftovers):
@@ -265,6 +267,7 @@ def undo_repair(
         OSError: the storage failed; call it again.
     """
     log = log_of(uri, conf)
+    refuse_maintenance(log.store, log.table, "REPAIR")
     plan, kept = read_plan(log, backup)
     done = None
     repaired = None

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakelog.core.arguments import read_arguments
 from lakelog.core.arrays import array_of
+from lakelog.core.catalogs.refusals import refuse_maintenance
 from lakelog.core.delta_log import log_of
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.features.protocol import check_writable
@@ -134,6 +135,7 @@ def _vacuumed(
     dry_run: bool,
 ) -> TableVacuumed:
     snapshot = log.update()
+    refuse_maintenance(log.store, log.table, "VACUUM")
     check_writable(snapshot.protocol, snapshot.metadata, log.table)
     retention = retention_of(snapshot, retention_hours)
     cutoff = cutoff_of(log, retention, asks_storage=not dry_run)

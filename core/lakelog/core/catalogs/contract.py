@@ -1,0 +1,197 @@
+"""What a catalog does for a table that it governs, and what it declares about itself.
+
+A commit asks for one thing: make version v of these lines, or say who has it. For a table that
+lies at a path, the store decides: its exclusive create of `<v>.json` has one winner. A catalog is
+the other way to decide. `GovernedStore` puts it below the same create, so that the core's loop,
+its fence, its conflict checks and its settling of lost replies are one for both.
+
+A catalog is a class with six members, chosen by `spark.lakelog.catalog.<name>.class`; lakelog's
+own speaks Unity Catalog's Delta API.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from lakelog.core.errors import CatalogError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lakelog.core.catalogs.names import TableName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogCapabilities:
+    """What a catalog guarantees; the core acts on each."""
+
+    most_unpublished: int
+    """How many ratified commits may wait to be published; a commit beyond is refused."""
+    allows_maintenance: bool
+    """Whether clients may run VACUUM, OPTIMIZE, RESTORE and clean up the log."""
+    replays_are_seen: bool
+    """Whether the same version with the same file, sent again, is known to be the same commit.
+
+    For information: an outcome is settled by looking, whatever the reply was.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatifiedCommit:
+    """A staged file that the catalog has made a version of."""
+
+    version: int
+    file_name: str
+    """Within `_delta_log/_staged_commits`."""
+    size: int
+    """Bytes."""
+    timestamp: int
+    """The inCommitTimestamp: milliseconds since the epoch."""
+    modification_time: int
+    """Of the staged file, likewise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataChange:
+    """What a commit changes beside files; the catalog keeps a copy of each."""
+
+    metadata: Mapping[str, Any] | None = None
+    """The `metaData` action, as JSON has it."""
+    protocol: Mapping[str, Any] | None = None
+    domains: Sequence[Mapping[str, Any]] = ()
+    """The `domainMetadata` actions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogTable:
+    """A table as its catalog knows it at one moment."""
+
+    name: TableName
+    table_id: str
+    """Never given to another table, not even to one of the same name."""
+    location: str
+    """Where the table is, as the catalog spells it."""
+    is_governed: bool
+    """Whether the catalog decides what its versions are; else its log alone does."""
+    latest: int
+    """The newest version; nothing above it counts. -1 of a table that is not governed."""
+    commits: Mapping[int, RatifiedCommit] = field(default_factory=lambda: MappingProxyType({}))
+    """Version -> its file, of those that need not be published yet; without gaps up to `latest`."""
+    details: Any = None
+    """The catalog's own: what it wants back with the next request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """What opens a table's storage."""
+
+    conf: Mapping[str, str] = field(repr=False)
+    """Keys of a Spark conf, for the store; empty where the user's own do."""
+    ends_at_ms: int | None = None
+    """When they end: milliseconds since the epoch; None for never."""
+
+
+class VersionTakenError(CatalogError):
+    """The catalog says that the version exists. Whose it is, it may not say: it may be ours."""
+
+
+class TooManyUnpublishedError(CatalogError):
+    """So many commits wait to be published that this one was not taken. Nothing was ratified."""
+
+
+class UnansweredError(CatalogError):
+    """The catalog did not say whether it took the commit: it may have, or may still."""
+
+
+class Catalog(ABC):
+    """Decides which commit becomes which version of the tables that it governs.
+
+    Constructed as `Class(name, conf)`: the catalog's name and the user's whole Spark conf. Safe for
+    threads. Its `repr` and its errors hold no secret, and it is not pickled.
+
+    A catalog promises:
+
+    1. *One winner.* Of all commits that are proposed for a version, at most one is ratified, and
+       never another one in its place.
+    2. *In order.* Version v is ratified only where v - 1 was.
+    3. *Seen by all.* After `commit` returned, every `load` includes it, until it was published and
+       that was reported.
+    """
+
+    def __init__(self, name: str, conf: Mapping[str, str]) -> None:
+        """Keep both; ask nothing yet."""
+        self.name = name
+        self._conf = conf
+
+    @property
+    @abstractmethod
+    def capabilities(self) -> CatalogCapabilities:
+        """What it guarantees; the same for the life of the instance."""
+
+    @abstractmethod
+    def load(self, name: TableName) -> CatalogTable:
+        """The table as it is now.
+
+        Raises:
+            TableNotFoundError: the catalog has no such table.
+            CatalogError: it can't be reached, or refuses; or what has the name is no Delta table.
+        """
+
+    @abstractmethod
+    def commit(
+        self,
+        table: CatalogTable,
+        commit: RatifiedCommit,
+        change: MetadataChange | None,
+        published: int | None,
+    ) -> CatalogTable:
+        """Make a version of a staged file.
+
+        Args:
+            table: as it was known last.
+            commit: the version and its file, which is whole.
+            change: what it changes beside files; None for nothing.
+            published: the newest version whose file was seen in the log, as were those before it;
+                None where there is nothing to report.
+
+        Returns:
+            The table, with the version.
+
+        Raises:
+            VersionTakenError: the version exists; whose it is has to be looked at.
+            TooManyUnpublishedError: others have to be published first.
+            UnansweredError: whether it was ratified is not known.
+            TableNotFoundError: the table is gone, or another one has its name; nothing was done.
+            CatalogError: it was refused, for good; nothing was done.
+        """
+
+    @abstractmethod
+    def report(self, table: CatalogTable, published: int) -> CatalogTable:
+        """Say that a version's file is in the log, as are those before it; may be said again.
+
+        Raises:
+            CatalogError: it was not taken. Nothing depends on it but the number of commits that
+                may wait.
+        """
+
+    @abstractmethod
+    def credentials(self, table: CatalogTable, *, write: bool) -> Credentials:
+        """What opens the table's storage.
+
+        Raises:
+            CatalogError: the catalog gives none.
+        """
+
+    def close(self) -> None:  # noqa: B027  # most hold nothing open
+        """Release connections. Closing twice is not an error."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Refuse: it would carry a token.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(f"the catalog {self.name} can't be pickled: open the table there by name")

@@ -1,0 +1,473 @@
+"""The log of a table that a catalog governs, as a store shows it.
+
+The core reads and makes versions by the name `<v>.json`. Here that name means what the catalog
+says: for a ratified commit that is not published yet, the staged file; for an older one, the
+published file; above the catalog's newest version, nothing, whatever lies in the folder.
+
+    write <v>.json   stage ──► ratify ──► publish, in order ──► report with the next commit
+    read  <v>.json   the catalog's file if it names one, else the published one
+    list             published files merged with the catalog's, capped at its newest version
+
+A create whose outcome is not known is looked at: first by the name of the staged file, here; then
+by the commit's txnId, by the core's loop, which reads `<v>.json` as it does of any store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from lakelog.core.catalogs.contract import (
+    RatifiedCommit,
+    TooManyUnpublishedError,
+    UnansweredError,
+    VersionTakenError,
+)
+from lakelog.core.catalogs.staged_lines import StagedLines
+from lakelog.core.errors import (
+    CatalogError,
+    CommitOutcomeUnknownError,
+    DeltaError,
+    LogGapError,
+    StorageUnavailableError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from lakelog.core.forks import lock_of
+from lakelog.core.log.file_names import (
+    LogFileKind,
+    commit_name,
+    commit_path,
+    log_path,
+    parse_log_name,
+)
+from lakelog.logstores import FileStatus, LogStore, Scope
+from lakelog.logstores.lines import decode_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    import pyarrow.fs
+
+    from lakelog.core.catalogs.contract import Catalog, CatalogTable
+    from lakelog.core.clock import Clock
+    from lakelog.logstores import Capabilities
+
+_log = logging.getLogger("lakelog")
+STAGED_FOLDER: Final = "_staged_commits"
+_TRIES: Final = 3
+"""Of one proposal, where others have to be published first."""
+
+
+class GovernedStore(LogStore):
+    """One table's log, below the names that the core uses. Safe for threads; not pickled."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        table: CatalogTable,
+        location: str,
+        inner: Callable[[], LogStore],
+        conf: Mapping[str, str],
+        clock: Clock,
+    ) -> None:
+        """Take what does not change.
+
+        Args:
+            catalog: that governs the table.
+            table: as it was loaded.
+            location: the table's URI, normalised.
+            inner: gives the store of the folder, with credentials that hold for now.
+            conf: the user's.
+            clock: dates staged files.
+        """
+        super().__init__(conf)
+        self._catalog = catalog
+        self._table = table
+        self._location = location
+        self._inner = inner
+        self._clock = clock
+        self._published = table.latest - len(table.commits)
+        """The newest version whose file is known to be in the log, with all before it."""
+        self._gone: TableNotFoundError | None = None
+        self._lock = lock_of(self)
+
+    @property
+    def as_governed(self) -> GovernedStore:
+        """This one; `refusals.governed` asks for it."""
+        return self
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog that governs the table."""
+        return self._catalog
+
+    @property
+    def table(self) -> CatalogTable:
+        """The table as it was known last. Asks nothing."""
+        return self._table
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def read(self, path: str) -> Iterator[str]:
+        """As of any store; of a commit, the file that the catalog means."""
+        if self._version_of(path) is None:
+            yield from self._inner().read(path)
+        else:
+            yield from decode_lines(self.read_bytes(path).splitlines(keepends=True))
+
+    def read_bytes(self, path: str) -> bytes:
+        """As of any store; of a commit, the file that the catalog means."""
+        version = self._version_of(path)
+        if version is None:
+            return self._inner().read_bytes(path)
+        table = self._table
+        if self._gone is not None or version > table.latest:
+            table = self.refresh()
+            if version > table.latest:
+                raise FileNotFoundError(f"{table.name} has no version {version}: {path}")
+        commit = table.commits.get(version)
+        place = path if commit is None else self._staged_path(commit.file_name)
+        try:
+            return self._inner().read_bytes(place)
+        except FileNotFoundError as exc:
+            if commit is None and self._is_cleaned_up(version):
+                raise
+            raise LogGapError(self._lost(version, place), path=place, version=version) from exc
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        """As of any store, without what lies above the catalog's newest version."""
+        folder, _, start = path.rpartition("/")
+        if folder != log_path(self._location):
+            yield from self._inner().list_from(path)
+            return
+        table = self.refresh()
+        waiting = sorted(
+            (commit_name(v), commit)
+            for v, commit in table.commits.items()
+            if commit_name(v) >= start
+        )
+        for status in self._inner().list_from(path):
+            while waiting and waiting[0][0] <= status.name:
+                yield self._status(waiting.pop(0)[1])
+            name = parse_log_name(status.name)
+            if name is not None and (
+                name.version > table.latest
+                or (name.kind is LogFileKind.COMMIT and name.version in table.commits)
+            ):
+                continue
+            yield status
+        for _, commit in waiting:
+            yield self._status(commit)
+
+    def _status(self, commit: RatifiedCommit) -> FileStatus:
+        path = commit_path(self._location, commit.version)
+        return FileStatus(path, commit.size, commit.modification_time)
+
+    def refresh(self) -> CatalogTable:
+        """Ask the catalog what the table is now.
+
+        Raises:
+            TableNotFoundError: it is gone, or another table has its name.
+            CatalogError: the catalog can't be asked.
+        """
+        if self._gone is None:
+            with self._noting_the_end():
+                return self._take(self._catalog.load(self._table.name))
+        raise self._gone.with_traceback(None)
+
+    @contextlib.contextmanager
+    def _noting_the_end(self) -> Iterator[None]:
+        try:
+            yield
+        except TableNotFoundError as exc:
+            self._gone = exc
+            raise
+
+    def _take(self, table: CatalogTable) -> CatalogTable:
+        """Keep what a reply says, unless a later one was kept already."""
+        known = self._table
+        if table.table_id != known.table_id:
+            raise TableNotFoundError(
+                f"{known.name} is no more what was opened: it was dropped, and another table has "
+                f"its name (id {table.table_id}, before {known.table_id}). Open it again by its "
+                "name.",
+                table=self._location,
+            )
+        if not table.is_governed:
+            raise TableNotFoundError(
+                f"the catalog no longer governs {known.name}. Open it again by its name.",
+                table=self._location,
+            )
+        with self._lock:
+            if table.latest >= self._table.latest:
+                self._table = table
+                # Of what the catalog doesn't name any more, the publishing was reported.
+                self._published = max(self._published, table.latest - len(table.commits))
+            return self._table
+
+    def _version_of(self, path: str) -> int | None:
+        """Which version a path is the commit of; None for any other file."""
+        folder, _, name = path.rpartition("/")
+        if folder != log_path(self._location):
+            return None
+        parsed = parse_log_name(name)
+        return parsed.version if parsed and parsed.kind is LogFileKind.COMMIT else None
+
+    def _staged_path(self, file_name: str) -> str:
+        return log_path(self._location, f"{STAGED_FOLDER}/{file_name}")
+
+    def _is_cleaned_up(self, version: int) -> bool:
+        """Whether a checkpoint stands for a commit that is not there."""
+        table, checkpoints = self._table, (LogFileKind.CHECKPOINT, LogFileKind.MULTIPART)
+        for status in self._inner().list_from(commit_path(self._location, version)):
+            name = parse_log_name(status.name)
+            if name and name.kind in (*checkpoints, LogFileKind.V2):
+                return version <= name.version <= table.latest
+        return False
+
+    def _lost(self, version: int, place: str) -> str:
+        return (
+            f"the catalog {self._catalog.name} counts version {version} of {self._table.name} as "
+            f"published, but {place} does not exist, and no checkpoint stands for it. A client "
+            "reported a file that it had not written. Look for the version's file in "
+            f"{log_path(self._location, STAGED_FOLDER)}, and copy it to that name."
+        )
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def write(self, path: str, lines: Iterable[str], *, overwrite: bool = False) -> None:
+        """As of any store; a commit is staged, and the catalog decides.
+
+        Raises:
+            FileExistsError: another commit has the version, or an earlier file of this one.
+            CommitOutcomeUnknownError: the catalog did not say, and does not show the version.
+            TableNotFoundError: the table is gone. Nothing was committed.
+            CatalogError: the catalog refused. Nothing was committed.
+        """
+        version = self._version_of(path)
+        if version is None:
+            self._publish_before(path)
+            self._inner().write(path, lines, overwrite=overwrite)
+            return
+        if overwrite:
+            raise UnsupportedFeatureError(
+                f"version {version} of {self._table.name} can't be written again: the catalog "
+                f"{self._catalog.name} decides what its versions are.",
+                table=self._location,
+            )
+        if version <= self._table.latest:
+            # Whoever has it, the lines are asked for by nobody; as of any name that is taken.
+            raise FileExistsError(f"{path} exists: {self._table.name} has that version")
+        self._commit(path, version, StagedLines(lines))
+
+    def _commit(self, path: str, version: int, lines: StagedLines) -> None:
+        file_name = f"{version:020d}.{uuid.uuid4()}.json"
+        self._stage(file_name, lines)
+        now = self._clock.now_ms()
+        commit = RatifiedCommit(
+            version=version,
+            file_name=file_name,
+            size=lines.size,
+            timestamp=now if lines.timestamp is None else lines.timestamp,
+            modification_time=now,
+        )
+        try:
+            with self._noting_the_end():
+                self._propose(commit, lines)
+        except (VersionTakenError, UnansweredError) as exc:
+            self._look(path, commit, exc)
+        except (TableNotFoundError, CatalogError):
+            self._drop_staged(file_name)
+            raise
+        self.publish()
+
+    def _stage(self, file_name: str, lines: StagedLines) -> None:
+        inner, path = self._inner(), self._staged_path(file_name)
+        try:
+            try:
+                inner.write(path, lines)
+            except FileNotFoundError:
+                inner.create_folder(log_path(self._location, STAGED_FOLDER))
+                inner.write(path, lines)
+        except CommitOutcomeUnknownError as exc:
+            # Whatever became of it, nobody was asked to make a version of it.
+            raise StorageUnavailableError(f"staging {path} failed: {exc.evidence}") from exc
+
+    def _propose(self, commit: RatifiedCommit, lines: StagedLines) -> None:
+        most = self._catalog.capabilities.most_unpublished
+        for _ in range(_TRIES):
+            if len(self._table.commits) >= most:
+                self.publish(report=True)
+            table = self._table
+            try:
+                made = self._catalog.commit(table, commit, lines.change, self._reportable(table))
+            except TooManyUnpublishedError:
+                self.refresh()
+                self.publish(report=True)
+                continue
+            self._take(made)
+            return
+        raise CatalogError(
+            f"{self._table.name} has {len(self._table.commits)} commits that are not published, "
+            f"and the catalog {self._catalog.name} takes no more. Publishing them failed; the log "
+            "says why.",
+            table=self._location,
+        )
+
+    def _look(self, path: str, commit: RatifiedCommit, said: CatalogError) -> None:
+        """Find out who has a version, where the reply was no answer.
+
+        Raises:
+            FileExistsError: another file is the version; the core goes by its txnId then.
+            CommitOutcomeUnknownError: the catalog does not show it, or does not name its file.
+        """
+        try:
+            table = self.refresh()
+        except (CatalogError, OSError) as exc:
+            evidence = f"the catalog replied: {said}; and looking at the table failed: {exc}"
+            raise CommitOutcomeUnknownError(path, evidence) from exc
+        if table.latest < commit.version:
+            raise CommitOutcomeUnknownError(
+                path,
+                f"the catalog replied: {said}; its newest version is {table.latest}, so the "
+                f"request for {commit.file_name} may still be on its way",
+            ) from said
+        found = table.commits.get(commit.version)
+        if found is not None and found.file_name == commit.file_name:
+            return
+        if found is not None:
+            self._drop_staged(commit.file_name)
+            raise FileExistsError(f"{path} exists: it is {found.file_name}") from said
+        # It was published, and the catalog has forgotten whose it is. The file says it.
+        try:
+            self._inner().read_bytes(path)
+        except FileNotFoundError:
+            raise CommitOutcomeUnknownError(path, self._lost(commit.version, path)) from said
+        raise FileExistsError(f"{path} exists and is published") from said
+
+    def _drop_staged(self, file_name: str) -> None:
+        """Remove a file that no version can be made of any more. One that stays is ignored."""
+        with contextlib.suppress(OSError, DeltaError):
+            self._inner().delete_files([self._staged_path(file_name)])
+
+    # -- publishing -----------------------------------------------------------------------------
+
+    def publish(self, *, report: bool = False) -> None:
+        """Copy ratified commits to their published names, whoever made them, in order.
+
+        A failure stops it and is logged: whoever comes next goes on. Nothing is lost meanwhile.
+
+        Args:
+            report: whether to tell the catalog now; else the next commit does.
+        """
+        try:
+            self._publish_to(self._table.latest)
+            table = self._table
+            version = self._reportable(table)
+            if report and version is not None:
+                self._take(self._catalog.report(table, version))
+        except (OSError, DeltaError, CommitOutcomeUnknownError) as exc:
+            _log.warning("%s: publishing a commit failed: %s", self._table.name, exc)
+
+    def _publish_to(self, version: int) -> None:
+        inner, table = self._inner(), self._table
+        for each in sorted(table.commits):
+            if each > version:
+                return
+            if each > self._published:
+                self._publish_one(inner, table.commits[each])
+                with self._lock:
+                    self._published = max(self._published, each)
+
+    def _publish_one(self, inner: LogStore, commit: RatifiedCommit) -> None:
+        path = commit_path(self._location, commit.version)
+        lines = list(inner.read(self._staged_path(commit.file_name)))
+        try:
+            inner.write(path, lines)
+        except FileExistsError:
+            # By another client, or by a write of ours whose reply was lost. It is only reported
+            # where it is the commit: the catalog then forgets the staged file.
+            if list(inner.read(path)) != lines:
+                raise LogGapError(
+                    f"{path} is not what the catalog {self._catalog.name} ratified as version "
+                    f"{commit.version} of {self._table.name}, which is {commit.file_name}. Nothing "
+                    "was reported. Find out who wrote it, and copy the staged file over it.",
+                    path=path,
+                    version=commit.version,
+                ) from None
+
+    def _reportable(self, table: CatalogTable) -> int | None:
+        """The newest published version that the catalog still waits for."""
+        known = self._published
+        return known if table.commits.get(known) is not None else None
+
+    def _publish_before(self, path: str) -> None:
+        """Publish what a checkpoint stands for: readers by name of the log must find its commit."""
+        name = parse_log_name(path.rpartition("/")[2])
+        if name is None or name.kind in (LogFileKind.CRC, LogFileKind.COMMIT):
+            return
+        self._publish_to(name.version)
+
+    # -- the rest -------------------------------------------------------------------------------
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Those of the storage, but for what the catalog decides."""
+        inner = self._inner().capabilities
+        return replace(
+            inner,
+            exclusive_create=Scope.CLUSTER,
+            partial_write_visible=False,
+            min_commit_interval=0.0,
+        )
+
+    def is_partial_write_visible(self, path: str) -> bool:
+        """Of no commit: a version is ratified once its file is whole."""
+        return (
+            False
+            if self._version_of(path) is not None
+            else self._inner().is_partial_write_visible(path)
+        )
+
+    @property
+    def filesystem(self) -> pyarrow.fs.FileSystem:
+        """The storage of data files and checkpoints."""
+        return self._inner().filesystem
+
+    def filesystem_path(self, path: str) -> str:
+        """As the storage spells it."""
+        return self._inner().filesystem_path(path)
+
+    def settings(self) -> Mapping[str, str]:
+        """Those of the storage."""
+        return self._inner().settings()
+
+    def create_folder(self, path: str) -> None:
+        """In the storage."""
+        self._inner().create_folder(path)
+
+    def delete_files(self, paths: Sequence[str]) -> dict[str, Exception]:
+        """In the storage."""
+        return self._inner().delete_files(paths)
+
+    def staged(self, path: str) -> AbstractContextManager[tuple[pyarrow.fs.FileSystem, str]]:
+        """In the storage; what a checkpoint stands for is published before."""
+        self._publish_before(path)
+        return self._inner().staged(path)
+
+    def close(self) -> None:
+        """Release what the storage holds; the catalog is shared."""
+        self._inner().close()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Refuse, as the catalog does.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(f"the log of {self._table.name} can't be pickled: open it there by name")

@@ -1,0 +1,72 @@
+"""Names in a catalog, and how they are told from paths.
+
+A text is a name where it has three parts, and the conf knows the first as a catalog; any other is a
+path, as ever. `./lake.sales.orders` is the path of a folder of that name.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from lakelog.logstores import keys
+
+if TYPE_CHECKING:
+    from lakelog.core.conf import DeltaConf
+
+SPARK_PREFIX: Final = "spark.sql.catalog."
+UNITY_CLASS: Final = "io.unitycatalog.spark.UCSingleCatalog"
+"""The class by which Spark's conf says that a catalog is Unity Catalog."""
+_PART: Final = r"(?:`(?:[^`]|``)+`|[^`./\\:\s]+)"
+_NAME: Final = re.compile(rf"({_PART})\.({_PART})\.({_PART})")
+
+
+class TableName(NamedTuple):
+    """`catalog.schema.table`."""
+
+    catalog: str
+    schema: str
+    table: str
+
+    def __str__(self) -> str:
+        """As SQL spells it: a part that is no plain word stands in backquotes."""
+        return ".".join(_quoted(part) for part in self)
+
+
+def _quoted(part: str) -> str:
+    return part if part.isidentifier() else "`" + part.replace("`", "``") + "`"
+
+
+def _plain(part: str) -> str:
+    return part[1:-1].replace("``", "`") if part.startswith("`") else part
+
+
+def known_catalogs(conf: DeltaConf) -> frozenset[str]:
+    """The names of the catalogs that the conf has a class or, for Unity Catalog, a server for."""
+    own, found = f"{keys.CATALOG.name}.", set()
+    for key, value in conf.items():
+        if key.startswith(own) and key.endswith(".class"):
+            found.add(key[len(own) :].removesuffix(".class"))
+        elif key.startswith(SPARK_PREFIX):
+            name = key[len(SPARK_PREFIX) :]
+            bare = name.removesuffix(".uri")
+            is_unity = conf.get(SPARK_PREFIX + bare, UNITY_CLASS).strip() == UNITY_CLASS
+            if is_unity and (bare != name or value.strip() == UNITY_CLASS):
+                found.add(bare)
+    return frozenset(name for name in found if name and "." not in name)
+
+
+def table_name(text: object, conf: DeltaConf) -> TableName | None:
+    """The name that a text is; None where it is a path.
+
+    Args:
+        text: what a caller gave for a table.
+        conf: the user's, which knows the catalogs.
+    """
+    # First of all, and once for each conf: without catalogs a name costs nothing.
+    known = conf.derived(known_catalogs)
+    found = _NAME.fullmatch(text) if known and isinstance(text, str) else None
+    if found is None:
+        return None
+    name = TableName(*(_plain(part) for part in found.groups()))
+    return name if name.catalog in known else None

@@ -1,0 +1,189 @@
+"""Requests to a catalog's API: what is repeated, what an answer means, and the token."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
+
+from lakelog.core.catalogs.contract import UnansweredError
+from lakelog.core.catalogs.unity.tokens import token_source
+from lakelog.core.catalogs.unity.wire import LostReplyError, NotSentError, Reply, Wire
+from lakelog.core.errors import CatalogError, DeltaAnalysisError
+from lakelog.logstores.limits import seconds_left
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lakelog.core.catalogs.catalog_conf import CatalogConf
+    from lakelog.core.clock import Clock
+
+API: Final = "/api/2.1/unity-catalog/delta/v1"
+_TRIES: Final = 6
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
+"""Seconds."""
+_PASSING: Final = frozenset((429, 500, 502, 503, 504))
+
+
+class RefusedError(CatalogError):
+    """The server answered that it will not.
+
+    Fields: `status`, and `type`, its own word for the reason.
+    """
+
+
+class Requests:
+    """The API of one server, with its token. Safe for threads."""
+
+    def __init__(self, conf: CatalogConf, clock: Clock) -> None:
+        """Ask nothing yet.
+
+        Raises:
+            DeltaAnalysisError: the conf lacks the server's URL, or says two things.
+        """
+        self._name = conf.name
+        self._key = conf.spark_key("uri")
+        uri = conf.get("uri")
+        if uri is None:
+            raise DeltaAnalysisError(
+                f"the catalog {conf.name} has no server: set {self._key}.", key=self._key
+            )
+        # As a user of the JVM may have it: with or without the API's path.
+        self._wire = Wire(uri.removesuffix("/").removesuffix(API), conf.timeout, key=self._key)
+        self._tokens = token_source(conf, clock)
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        """The server's URL."""
+        return f"Requests({self._wire.url})"
+
+    @property
+    def url(self) -> str:
+        """The server's."""
+        return self._wire.url
+
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        """Ask; repeated where the answer is lost, or says that the server is busy.
+
+        Args:
+            path: after the API's.
+            query: its parameters.
+
+        Returns:
+            The JSON of the answer; None where it has none.
+
+        Raises:
+            RefusedError: the server refused.
+            CatalogError: it does not answer.
+        """
+        text = f"{path}?{urlencode(query)}" if query else path
+        return self._asked("GET", text, None, may_repeat=True)
+
+    def post(self, path: str, body: object, *, may_repeat: bool = False) -> Any:
+        """Have something done.
+
+        Args:
+            path: after the API's.
+            body: as JSON has it.
+            may_repeat: whether doing it twice is the same as once.
+
+        Raises:
+            RefusedError: the server refused; nothing was done.
+            UnansweredError: whether it was done is not known.
+            CatalogError: the request did not reach the server; nothing was done.
+        """
+        return self._asked("POST", path, json.dumps(body).encode(), may_repeat=may_repeat)
+
+    def delete(self, path: str) -> None:
+        """Remove something; what is raised is as of `post`."""
+        self._asked("DELETE", path, None, may_repeat=False)
+
+    def close(self) -> None:
+        """Release the connections."""
+        self._wire.close()
+
+    def _asked(self, method: str, path: str, body: bytes | None, *, may_repeat: bool) -> Any:
+        began, renewed = self._clock.monotonic(), False
+        left = seconds_left()
+        for number in range(1, _TRIES + 1):
+            token = self._tokens.token()
+            lost = True
+            reply: Reply | None = None
+            try:
+                reply = self._wire.send(method, API + path, body, _headers(token, body))
+                why = f"it answered {reply.status}: {_said(reply)[1]}"
+            except NotSentError as exc:
+                lost, why = False, str(exc)
+            except LostReplyError as exc:
+                why = str(exc)
+            if reply is not None:
+                if reply.status < 300:
+                    return _parsed(reply, self._name)
+                if reply.status == 401 and not renewed and self._tokens.forget():
+                    renewed = True  # it was refused before anything was done
+                    continue
+                kind, message = _said(reply)
+                # Refused before it was looked at; other than a full table, which is no passing one.
+                busy = reply.status == 429 and "ResourceExhausted" not in kind
+                lost = reply.status >= 500
+                if not busy and not lost:
+                    raise self._refusal(reply.status, kind, message)
+            wait = self._wait(number, None if reply is None else reply.retry_after)
+            took = self._clock.monotonic() - began
+            if number == _TRIES or took + wait > left or (lost and not may_repeat):
+                break
+            self._clock.sleep(wait)
+        text = f"the catalog {self._name} ({self._wire.url}) did not answer {method} {path}: {why}"
+        if lost and not may_repeat:
+            raise UnansweredError(f"{text}.")
+        raise CatalogError(
+            f"{text}. Check {self._key} and that the server runs, and try again.", key=self._key
+        )
+
+    def _wait(self, number: int, asked: float | None) -> float:
+        if asked is not None:
+            return min(asked, _LONGEST_WAIT)
+        most = min(_FIRST_WAIT * 2 ** (number - 1), _LONGEST_WAIT)
+        return random.uniform(0, most)  # noqa: S311, RUF100  # no secret
+
+    def _refusal(self, status: int, kind: str, message: str) -> RefusedError:
+        advice = ""
+        if status == 401:
+            advice = f" Check the token of {self._key.removesuffix('.uri')}."
+        elif status == 403:
+            advice = " Ask the catalog's owner for the privilege."
+        return RefusedError(
+            f"the catalog {self._name} ({self._wire.url}) refused: {message} ({status} {kind})."
+            f"{advice}",
+            status=status,
+            type=kind,
+            reason=message,
+        )
+
+
+def _headers(token: str | None, body: bytes | None) -> dict[str, str]:
+    found = {} if token is None else {"Authorization": f"Bearer {token}"}
+    return found if body is None else {**found, "Content-Type": "application/json"}
+
+
+def _said(reply: Reply) -> tuple[str, str]:
+    """The type and the message of an error."""
+    try:
+        error = json.loads(reply.body)["error"]
+        return str(error["type"]).removesuffix("Exception"), str(error["message"]).rstrip(".")
+    except (ValueError, KeyError, TypeError):
+        return "", reply.body[:200].decode(errors="replace") or "nothing more"
+
+
+def _parsed(reply: Reply, name: str) -> Any:
+    if not reply.body:
+        return None
+    try:
+        return json.loads(reply.body)
+    except ValueError:
+        # It may have been done: what answered is no such server, or was cut off.
+        raise UnansweredError(
+            f"the catalog {name} answered {reply.status} with what is not JSON: "
+            f"{reply.body[:80]!r}."
+        ) from None

@@ -1,0 +1,188 @@
+"""One server, by HTTP: connections that are kept, time-outs, TLS, proxies.
+
+Only the standard library: where a catalog is used, no extra has to be installed. The environment's
+proxies are those that the stores use; certificates come from `SSL_CERT_FILE` and the system, as of
+any Python program.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import os
+import select
+import ssl
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.version import __version__
+from lakelog.logstores.environment import environment_proxy
+from lakelog.logstores.locations import without_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_KEPT: Final = 8
+"""Idle connections."""
+_MOST: Final = 256 << 20
+"""Bytes of a reply."""
+
+
+class Reply(NamedTuple):
+    """What a server answered."""
+
+    status: int
+    body: bytes
+    retry_after: float | None
+    """Seconds that it asks to wait."""
+
+
+class NotSentError(Exception):
+    """The request did not reach the server."""
+
+
+class LostReplyError(Exception):
+    """The request may have reached the server, and what it answered did not come back."""
+
+
+class Wire:
+    """Requests to one host. Safe for threads; a forked child makes its own connections."""
+
+    def __init__(self, url: str, timeout: float, *, key: str) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            url: of the server; a path in it precedes that of each request.
+            timeout: seconds that connecting may take, and each wait for bytes.
+            key: of the conf, for errors.
+
+        Raises:
+            DeltaAnalysisError: it is no HTTP URL, or holds a password.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise DeltaAnalysisError(f"{key} must be an http or https URL, not {url!r}.", key=key)
+        if parts.username or parts.password:
+            raise DeltaAnalysisError(
+                f"{key} holds a user or a password ({without_secrets(url)}). Give a token instead.",
+                key=key,
+            )
+        self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self._parts = parts
+        self._timeout = timeout
+        self._idle: list[http.client.HTTPConnection] = []
+        self._process = os.getpid()
+
+    def __repr__(self) -> str:
+        """The URL, which holds no secret."""
+        return f"Wire({self.url})"
+
+    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
+        """Make one request, once.
+
+        Args:
+            method: of HTTP.
+            path: after the URL's own; percent-encoded, with its query.
+            body: None for none.
+            headers: beside those that HTTP needs.
+
+        Raises:
+            NotSentError: nothing reached the server.
+            LostReplyError: it may have.
+        """
+        connection = self._connected()
+        target = f"{self._parts.path.rstrip('/')}{path}"
+        if self._proxy() is not None and self._parts.scheme == "http":
+            target = f"http://{self._parts.netloc}{target}"
+        sent = {"User-Agent": f"lakelog/{__version__}", "Accept": "application/json", **headers}
+        if self._proxy() is not None and self._parts.scheme == "http":
+            sent |= self._proxy_login()
+        try:
+            connection.request(method, target, body, sent)
+            answer = connection.getresponse()
+            text = answer.read(_MOST)
+        except BaseException as exc:
+            connection.close()
+            if isinstance(exc, OSError | http.client.HTTPException):
+                raise LostReplyError(f"{type(exc).__name__}: {exc}") from exc
+            raise
+        if answer.will_close or self._process != os.getpid():
+            connection.close()
+        else:
+            self._keep(connection)
+        return Reply(answer.status, text, _seconds(answer.getheader("Retry-After")))
+
+    def close(self) -> None:
+        """Close what is idle."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _connected(self) -> http.client.HTTPConnection:
+        if self._process != os.getpid():
+            # The parent's sockets: closing them here ends nothing there.
+            self._idle, self._process = [], os.getpid()
+        while self._idle:
+            with contextlib.suppress(IndexError):  # another thread's
+                kept = self._idle.pop()
+                if _is_open(kept):
+                    return kept
+                kept.close()
+        made = self._made()
+        try:
+            made.connect()
+        except (OSError, http.client.HTTPException) as exc:
+            made.close()
+            raise NotSentError(f"{type(exc).__name__}: {exc}") from exc
+        return made
+
+    def _made(self) -> http.client.HTTPConnection:
+        parts, proxy = self._parts, self._proxy()
+        host, port = parts.hostname or "", parts.port
+        if parts.scheme == "http":
+            if proxy is not None:
+                host, port = proxy.hostname or "", proxy.port or 80
+            return http.client.HTTPConnection(host, port, timeout=self._timeout)
+        context = ssl.create_default_context()
+        if proxy is None:
+            return http.client.HTTPSConnection(host, port, timeout=self._timeout, context=context)
+        made = http.client.HTTPSConnection(
+            proxy.hostname or "", proxy.port or 80, timeout=self._timeout, context=context
+        )
+        made.set_tunnel(host, port or 443, headers=self._proxy_login())
+        return made
+
+    def _proxy(self) -> SplitResult | None:
+        found = environment_proxy(self.url)
+        return None if found is None else urlsplit(found)
+
+    def _proxy_login(self) -> dict[str, str]:
+        proxy = self._proxy()
+        if proxy is None or proxy.username is None:
+            return {}
+        login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+        return {"Proxy-Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
+
+    def _keep(self, connection: http.client.HTTPConnection) -> None:
+        if len(self._idle) < _KEPT:
+            self._idle.append(connection)
+        else:
+            connection.close()
+
+
+def _is_open(connection: http.client.HTTPConnection) -> bool:
+    """Whether the server has not closed an idle connection: then there is nothing to read."""
+    if connection.sock is None:
+        return False
+    try:
+        return not select.select([connection.sock], [], [], 0)[0]
+    except (OSError, ValueError):
+        return False
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return None if text is None else max(0.0, float(text))
+    except ValueError:
+        return None
