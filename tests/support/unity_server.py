@@ -12,7 +12,6 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 BASE = "/api/2.1/unity-catalog"
 _FEATURES = ("catalogManaged", "v2Checkpoint", "vacuumProtocolCheck", "deletionVectors")
@@ -119,7 +118,7 @@ class Table:
     kind: str = "MANAGED"
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """An answer that is an error."""
 
     def __init__(self, status: int, kind: str, message: str) -> None:
@@ -127,12 +126,12 @@ class Refused(Exception):
         self.status, self.kind, self.message = status, kind, message
 
 
-def _bad(message: str) -> Refused:
-    return Refused(400, "InvalidParameterValueException", message)
+def _bad(message: str) -> RefusedError:
+    return RefusedError(400, "InvalidParameterValueException", message)
 
 
-class Fault(Exception):
-    """What a rule of `UnityServer.faults` raises: an answer in place of the real one, or none."""
+class FaultError(Exception):
+    """What a rule of `UnityServer.before` raises: an answer in place of the real one, or none."""
 
     def __init__(self, status: int | None, kind: str = "InternalServerErrorException") -> None:
         """`None`: the connection is closed without an answer."""
@@ -142,7 +141,7 @@ class Fault(Exception):
 
 @dataclass
 class Request:
-    """One request, for `UnityServer.seen` and the rules of `faults`."""
+    """One request, for `UnityServer.seen` and the rules of `before`."""
 
     method: str
     path: str
@@ -172,7 +171,7 @@ class UnityServer:
         """Location -> id."""
         self.seen: list[Request] = []
         self.before: Callable[[Request], None] | None = None
-        """Called with a request before anything is done; may raise `Fault`."""
+        """Called with a request before anything is done; may raise `FaultError`."""
         self.after: Callable[[Request], None] | None = None
         """The same once it is done: the answer is lost."""
         self.credentials: Callable[[Table, str], list[dict[str, Any]]] | None = None
@@ -237,12 +236,12 @@ class UnityServer:
                     self.token is not None
                     and headers.get("Authorization") != f"Bearer {self.token}"
                 ):
-                    raise Refused(401, "NotAuthorizedException", "Invalid token")
+                    raise RefusedError(401, "NotAuthorizedException", "Invalid token")
                 found = self._route(request, parts.path.removeprefix(BASE), parse_qs(parts.query))
                 if self.after is not None:
                     self.after(request)
                 return found
-            except Refused as exc:
+            except RefusedError as exc:
                 return _error(exc)
 
     def _route(self, request: Request, path: str, query: dict[str, list[str]]) -> tuple[int, Any]:
@@ -266,7 +265,7 @@ class UnityServer:
                 return 200, self._new_staging(name, body)
             if found["what"] == "tables":
                 return 200, self._new_table(name, body)
-        raise Refused(404, "EndpointNotFound", f"no such endpoint: {method} {path}")
+        raise RefusedError(404, "EndpointNotFound", f"no such endpoint: {method} {path}")
 
     def _of_table(
         self,
@@ -301,21 +300,21 @@ class UnityServer:
             case "POST", "/metrics":
                 _exact(body, {"table-id", "report"})
                 return 204, None
-        raise Refused(404, "EndpointNotFound", f"no such endpoint: {method} {rest}")
+        raise RefusedError(404, "EndpointNotFound", f"no such endpoint: {method} {rest}")
 
     def _found(self, name: tuple[str, str, str]) -> Table:
         if name not in self.tables:
             text = ".".join(name)
             if name[0] not in self.catalogs:
-                raise Refused(404, "NoSuchCatalogException", f"Catalog not found: {name[0]}")
+                raise RefusedError(404, "NoSuchCatalogException", f"Catalog not found: {name[0]}")
             if name[:2] not in self.schemas:
-                raise Refused(
+                raise RefusedError(
                     404, "NoSuchSchemaException", f"Schema not found: {'.'.join(name[:2])}"
                 )
-            raise Refused(404, "NoSuchTableException", f"Table not found: {text}")
+            raise RefusedError(404, "NoSuchTableException", f"Table not found: {text}")
         table = self.tables[name]
         if table.kind == "VIEW":
-            raise Refused(
+            raise RefusedError(
                 400, "UnsupportedTableFormatException", f"Not a Delta table: {'.'.join(name)}"
             )
         return table
@@ -339,7 +338,7 @@ class UnityServer:
 
     def _new_schema(self, body: Any) -> Any:
         if body["catalog_name"] not in self.catalogs:
-            raise Refused(404, "NoSuchCatalogException", body["catalog_name"])
+            raise RefusedError(404, "NoSuchCatalogException", body["catalog_name"])
         now = self.now()
         self.schemas.add((body["catalog_name"], body["name"]))
         return {
@@ -360,7 +359,7 @@ class UnityServer:
 
     def _config(self, query: dict[str, list[str]]) -> Any:
         if query.get("catalog", [""])[0] not in self.catalogs:
-            raise Refused(404, "NoSuchCatalogException", "Catalog not found")
+            raise RefusedError(404, "NoSuchCatalogException", "Catalog not found")
         asked = query.get("protocol-versions", [""])[0].split(",")
         if "1.0" not in asked and not self.ways.any_protocol:
             raise _bad(f"no common version: {asked}")
@@ -369,7 +368,7 @@ class UnityServer:
     def _new_staging(self, name: tuple[str, str, str], body: Any) -> Any:
         _exact(body, {"name"})
         if name[:2] not in self.schemas:
-            raise Refused(404, "NoSuchSchemaException", ".".join(name[:2]))
+            raise RefusedError(404, "NoSuchSchemaException", ".".join(name[:2]))
         made = str(uuid.uuid4())
         root = self.root if "://" in self.root else f"file://{self.root}"
         location = f"{root}/__unitystorage/catalogs/{self.catalogs[name[0]]}/tables/{made}"
@@ -403,7 +402,7 @@ class UnityServer:
                     raise _bad(f"MANAGED table missing required {kind}-feature '{feature}'.")
         if name in self.tables:
             text = f"Table already exists: {'.'.join(name)}"
-            raise Refused(409, "AlreadyExistsException", text)
+            raise RefusedError(409, "AlreadyExistsException", text)
         made = self.staging.get(body["location"])
         if made is None:
             raise _bad(f"no staging table at {body['location']}")
@@ -484,7 +483,7 @@ class UnityServer:
         if is_new:
             if len(table.commits) >= _MOST:
                 text = f"Max number of commits per table reached: {table.id}"
-                raise Refused(429, "ResourceExhaustedException", text)
+                raise RefusedError(429, "ResourceExhaustedException", text)
             table.commits[added["version"]] = dict(added)
             table.latest = added["version"]
             self._change(table, added, updates)
@@ -505,7 +504,7 @@ class UnityServer:
             if known and known["file-name"] == name and not self.ways.replays_conflict:
                 return False
             text = f"Commit version already accepted. Current table version is {table.latest}"
-            raise Refused(409, "CommitVersionConflictException", text)
+            raise RefusedError(409, "CommitVersionConflictException", text)
         if version != table.latest + 1:
             raise _bad(
                 "Commit version must be the next version after the latest commit "
@@ -579,7 +578,7 @@ def _exact(value: Any, needed: set[str], more: Any = ()) -> None:
 def _require(kind: str, expected: str, found: str) -> None:
     if expected != found:
         text = f"{kind} failed: expected {expected} but table has {found}"
-        raise Refused(409, "UpdateRequirementConflictException", text)
+        raise RefusedError(409, "UpdateRequirementConflictException", text)
 
 
 def _shown_protocol(protocol: Any) -> dict[str, str]:
@@ -595,7 +594,7 @@ def _no_credentials(location: str, operation: str) -> dict[str, Any]:
     return {"prefix": location, "operation": operation, "config": {}, "expiration-time-ms": None}
 
 
-def _error(refused: Refused) -> tuple[int, Any]:
+def _error(refused: RefusedError) -> tuple[int, Any]:
     error = {
         "message": refused.message,
         "type": refused.kind,
@@ -618,11 +617,11 @@ def serving(server: UnityServer) -> Iterator[UnityServer]:
                 status, value = server.answer(
                     self.command, self.path, body, dict(self.headers.items())
                 )
-            except Fault as fault:
+            except FaultError as fault:
                 if fault.status is None:
                     self.close_connection = True
                     return
-                status, value = _error(Refused(fault.status, fault.kind, "made by a test"))
+                status, value = _error(RefusedError(fault.status, fault.kind, "made by a test"))
             data = b"" if value is None else json.dumps(value).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

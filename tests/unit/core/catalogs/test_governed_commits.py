@@ -1,0 +1,237 @@
+"""Committing to a table that a catalog governs: whatever is lost on the way, each commit is there
+once, or not at all, and its writer knows which."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakelog.core.errors import (
+    CommitOutcomeUnknownError,
+    DeltaError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from lakelog.core.log.file_names import commit_path
+from lakelog.logstores import MemoryLogStore
+from support.commits import append
+from support.examples import examples
+from support.model_catalog import ModelCatalog, make_model_table, open_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lakelog.core.catalogs.names import TableName
+
+ROUNDS = 12
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    ModelCatalog.reset()
+    yield
+    ModelCatalog.reset()
+
+
+def paths(name: TableName) -> list[str]:
+    return sorted(each.path for each in open_model(name).snapshot.files())
+
+
+def published(name: TableName) -> list[int]:
+    location = ModelCatalog.tables[name].location
+    found = MemoryLogStore().list_from(f"{location}/_delta_log/")
+    return [int(each.name[:20]) for each in found if each.name.endswith(".json")]
+
+
+def test_a_commit_is_staged_ratified_published_and_reported_by_the_next() -> None:
+    name = make_model_table()
+    log = open_model(name)
+    assert append(log, "a") == 1
+    assert published(name) == [0, 1]
+    assert sorted(ModelCatalog.tables[name].commits) == [1]
+    assert append(log, "b") == 2
+    # 1 was reported with 2.
+    assert sorted(ModelCatalog.tables[name].commits) == [2]
+    assert paths(name) == ["a", "b"]
+
+
+def test_a_published_file_holds_the_bytes_that_were_ratified() -> None:
+    name = make_model_table()
+    append(open_model(name), "a")
+    table, store = ModelCatalog.tables[name], MemoryLogStore()
+    staged = f"{table.location}/_delta_log/_staged_commits/{table.commits[1].file_name}"
+    data = store.read_bytes(staged)
+    assert store.read_bytes(commit_path(table.location, 1)) == data
+    assert table.commits[1].size == len(data)
+
+
+def test_who_comes_next_publishes_for_a_writer_that_died() -> None:
+    name = make_model_table()
+    log = open_model(name)
+    log.store.publish = lambda **_: None  # type: ignore[attr-defined]
+    for each in range(5):
+        append(log, f"dead-{each}")
+    assert published(name) == [0]
+    assert append(open_model(name), "next") == 6
+    assert published(name) == list(range(7))
+    assert len(paths(name)) == 6
+
+
+def test_ten_commits_may_wait_and_the_next_writer_goes_on() -> None:
+    name = make_model_table()
+    log = open_model(name)
+    log.store.publish = lambda **_: None  # type: ignore[attr-defined]
+    for each in range(10):
+        append(log, f"{each}")
+    assert len(ModelCatalog.tables[name].commits) == 10
+    assert append(open_model(name), "next") == 11
+    assert published(name) == list(range(12))
+
+
+def test_a_lost_reply_is_settled_by_the_name_of_the_file() -> None:
+    name = make_model_table()
+    ModelCatalog.fates = deque(["lost"])
+    assert append(open_model(name), "a") == 1
+    assert paths(name) == ["a"]
+    assert ModelCatalog.asked.count("commit") == 1
+
+
+def test_a_request_that_comes_late_is_recognised_by_its_txn_id() -> None:
+    name = make_model_table()
+    ModelCatalog.fates = deque(["late"])
+    assert append(open_model(name), "a") == 1
+    assert paths(name) == ["a"]
+
+
+def test_another_writers_version_is_a_conflict_only_once_it_was_seen() -> None:
+    name = make_model_table()
+    log = open_model(name)
+
+    def other(what: str) -> bool:
+        if what == "commit":
+            append(open_model(name), "theirs")
+        return what == "commit"
+
+    _ = log.snapshot
+    ModelCatalog.between = other
+    assert append(log, "ours") == 2
+    assert paths(name) == ["ours", "theirs"]
+
+
+def test_a_version_that_was_forgotten_and_never_published_is_unknown() -> None:
+    name = make_model_table()
+    log = open_model(name, **{"spark.databricks.delta.maxNonConflictCommitAttempts": "2"})
+    _ = log.snapshot
+
+    def purged(what: str) -> None:
+        # As a server does that takes a report of a file that was never written.
+        table = ModelCatalog.tables[name]
+        if what == "load" and table.latest == 1:
+            from dataclasses import replace
+
+            ModelCatalog.tables[name] = replace(table, commits={})
+
+    ModelCatalog.fates, ModelCatalog.between = deque(["lost"]), purged
+    with pytest.raises(CommitOutcomeUnknownError, match="does not exist"):
+        append(log, "a")
+
+
+def test_a_table_that_was_dropped_meanwhile_gets_nothing() -> None:
+    name = make_model_table()
+    log = open_model(name)
+    _ = log.snapshot
+
+    def dropped(what: str) -> bool:
+        if what == "commit":
+            del ModelCatalog.tables[name]
+            make_model_table(str(name))
+        return what == "commit"
+
+    ModelCatalog.between = dropped
+    with pytest.raises(TableNotFoundError):
+        append(log, "a")
+    assert paths(name) == []
+
+
+@pytest.mark.parametrize("what", ["optimize", "vacuum", "restore", "drop_feature"])
+def test_work_that_the_catalog_forbids(what: str) -> None:
+    from lakelog.core import drop_feature, optimize, restore, vacuum
+
+    name = make_model_table()
+    log = open_model(name)
+    append(log, "a")
+    calls = {
+        "optimize": lambda: optimize(log),
+        "vacuum": lambda: vacuum(log),
+        "restore": lambda: restore(log, version=0),
+        "drop_feature": lambda: drop_feature(log, "catalogManaged"),
+    }
+    with pytest.raises(
+        UnsupportedFeatureError, match="DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION"
+    ):
+        calls[what]()
+
+
+def test_checkpoints_stand_for_published_versions_alone() -> None:
+    name = make_model_table()
+    log = open_model(name)
+    log.store.publish = lambda **_: None  # type: ignore[attr-defined]
+    for each in range(3):
+        append(log, f"{each}")
+    assert published(name) == [0]
+    log.checkpoint()
+    assert published(name)[:4] == [0, 1, 2, 3]
+    assert len(paths(name)) == 3
+
+
+fates = st.lists(st.sampled_from(["ok", "lost", "unsent", "late"]), max_size=40)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(fates=fates, others=st.sets(st.integers(0, 30)), dead=st.sets(st.integers(0, ROUNDS)))
+def test_nothing_is_lost_and_nothing_is_doubled(
+    fates: list[str], others: set[int], dead: set[int]
+) -> None:
+    ModelCatalog.reset()
+    name = make_model_table()
+    ModelCatalog.fates = deque(fates)
+    requests, committed, unknown = 0, set(), set()
+
+    def other(what: str) -> None:
+        nonlocal requests
+        requests += 1
+        if requests in others:
+            kept, ModelCatalog.fates = ModelCatalog.fates, deque()
+            path = f"other-{requests}"
+            append(open_model(name), path)
+            committed.add(path)
+            ModelCatalog.fates = kept
+
+    ModelCatalog.between = other
+    logs = [open_model(name), open_model(name)]
+    for each in range(ROUNDS):
+        log, path = logs[each % 2], f"ours-{each}"
+        if each in dead:
+            log.store.publish = lambda **_: None  # type: ignore[attr-defined]
+        try:
+            append(log, path)
+            committed.add(path)
+        except CommitOutcomeUnknownError:
+            unknown.add(path)
+    ModelCatalog.between = None
+    while ModelCatalog.late:
+        try:
+            ModelCatalog.late.popleft()()
+        except DeltaError:
+            continue
+
+    found = paths(name)
+    assert len(found) == len(set(found)), "a commit is there twice"
+    assert committed <= set(found) <= committed | unknown
+    table = ModelCatalog.tables[name]
+    open_model(name).store.publish()  # type: ignore[attr-defined]
+    assert published(name) == list(range(table.latest + 1))

@@ -1,0 +1,162 @@
+"""Reading a table that a catalog governs, by its name."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lakelog.core import DeltaLog, read_arrow, scan
+from lakelog.core.errors import (
+    LogGapError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from support.unity_server import UnityServer, serving
+from support.unity_tables import make_table, other_client_commits, rows_file, write_commit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NAME = "lake.s.t"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[UnityServer]:
+    with serving(UnityServer(tmp_path, token="s3cr3t-of-the-test")) as served:
+        yield served
+
+
+def ids(table: object) -> list[int]:
+    return sorted(table["id"].to_pylist())  # type: ignore[index]
+
+
+def test_ratified_commits_are_read_though_nothing_is_published(server: UnityServer) -> None:
+    folder = make_table(server)
+    other_client_commits(server, folder, 1, 2)
+    other_client_commits(server, folder, 3)
+
+    assert ids(read_arrow(NAME, conf=server.conf())) == [1, 2, 3]
+    assert scan(NAME, conf=server.conf()).count() == 3
+
+
+def test_what_lies_above_the_catalogs_newest_version_is_ignored(server: UnityServer) -> None:
+    folder = make_table(server)
+    other_client_commits(server, folder, 1)
+    log = folder / "_delta_log"
+    stray = rows_file(folder, 99)
+    write_commit(log / f"{2:020d}.json", 1, stray)
+    write_commit(log / f"{3:020d}.json", 1, stray)
+    (log / f"{3:020d}.checkpoint.parquet").write_bytes(b"no checkpoint")
+    (log / "_last_checkpoint").write_text('{"version":3,"size":1}')
+
+    opened = DeltaLog.for_table(NAME, server.conf())
+
+    assert opened.snapshot.version == 1
+    assert ids(read_arrow(opened)) == [1]
+    with pytest.raises(VersionNotFoundError, match="versions 0 to 1"):
+        opened.snapshot_at(2)
+
+
+def test_the_catalogs_file_wins_over_a_published_one(server: UnityServer) -> None:
+    folder = make_table(server)
+    other_client_commits(server, folder, 1)
+    write_commit(folder / f"_delta_log/{1:020d}.json", 1, rows_file(folder, 99))
+
+    assert ids(read_arrow(NAME, conf=server.conf())) == [1]
+
+
+def test_what_is_new_is_found_by_an_open_log(server: UnityServer) -> None:
+    folder = make_table(server)
+    log = DeltaLog.for_table(NAME, server.conf())
+    assert log.snapshot.version == 0
+    for each in range(12):
+        commit = other_client_commits(server, folder, each)
+        version = commit["version"]
+        assert log.update().version == version
+        staged = folder / "_delta_log/_staged_commits" / commit["file-name"]
+        (folder / f"_delta_log/{version:020d}.json").write_bytes(staged.read_bytes())
+        server._prune(server.table(NAME), version)
+    assert ids(read_arrow(log)) == list(range(12))
+    assert log.snapshot_at(3).version == 3
+
+
+def test_time_travel_goes_by_the_times_in_the_commits(server: UnityServer) -> None:
+    folder = make_table(server)
+    first = other_client_commits(server, folder, 1)
+    second = other_client_commits(server, folder, 2)
+    log = DeltaLog.for_table(NAME, server.conf())
+
+    assert log.snapshot_at(timestamp=first["timestamp"]).version == 1
+    assert log.snapshot_at(timestamp=second["timestamp"] - 1).version == 1
+    assert [each.version for each in log.history()] == [2, 1, 0]
+
+
+def test_a_path_to_such_a_table_is_refused(server: UnityServer) -> None:
+    folder = make_table(server)
+    other_client_commits(server, folder, 1)
+    with pytest.raises(UnsupportedFeatureError, match="PATH_BASED_ACCESS") as caught:
+        read_arrow(str(folder))
+    assert server.table(NAME).id in str(caught.value)
+    with pytest.raises(UnsupportedFeatureError, match=r"catalog\.schema\.table"):
+        DeltaLog.for_table(str(folder)).start_transaction()
+
+
+def test_a_table_that_was_dropped_and_made_again_is_another(server: UnityServer) -> None:
+    folder = make_table(server)
+    other_client_commits(server, folder, 1)
+    log = DeltaLog.for_table(NAME, server.conf())
+    assert log.update().version == 1
+    server.drop(NAME)
+    make_table(server)
+    log.doubt()
+    with pytest.raises(TableNotFoundError, match=r"no more what was opened|another table"):
+        log.update()
+    assert DeltaLog.for_table(NAME, server.conf()).snapshot.version == 0
+
+
+def test_a_version_whose_file_is_lost_is_named(server: UnityServer) -> None:
+    folder = make_table(server)
+    other_client_commits(server, folder, 1)
+    other_client_commits(server, folder, 2)
+    server._prune(server.table(NAME), 2)  # as a report of what was never published does
+    with pytest.raises(LogGapError, match=r"0{19}1\.json"):
+        read_arrow(NAME, conf=server.conf())
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("lake.s.nope", "no table lake.s.nope"),
+        ("lake.nope.t", "no schema lake.nope"),
+    ],
+)
+def test_a_name_that_is_not_there(server: UnityServer, name: str, what: str) -> None:
+    make_table(server)
+    with pytest.raises(TableNotFoundError, match=what):
+        read_arrow(name, conf=server.conf())
+
+
+def test_without_a_catalog_in_the_conf_a_name_is_a_path(tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError, match="is a name in a catalog"):
+        read_arrow("lake.s.t")
+
+
+def test_no_secret_shows(server: UnityServer) -> None:
+    import pickle
+
+    from lakelog.core.catalogs.resolution import catalog_for
+    from lakelog.core.conf import DeltaConf
+
+    make_table(server)
+    conf = {**server.conf(), "spark.sql.catalog.lake.auth.token": "wr0ng-but-secret"}
+    with pytest.raises(Exception, match="401") as caught:
+        read_arrow(NAME, conf=conf)
+    assert "wr0ng" not in str(caught.value)
+    catalog = catalog_for("lake", DeltaConf.from_mapping(conf))
+    assert "wr0ng" not in repr(catalog) + json.dumps(str(vars(catalog)["_requests"]))
+    with pytest.raises(TypeError, match="pickled"):
+        pickle.dumps(catalog)
