@@ -31,7 +31,7 @@ from lakelog.logstores import MemoryLogStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from lakelog.core import DeltaLog
+    from lakelog.core import Clock, DeltaLog
 
 CONF = {
     "spark.lakelog.catalog.model.class": "support.model_catalog.ModelCatalog",
@@ -171,8 +171,8 @@ def make_model_table(name: str = "model.s.t") -> TableName:
     return made
 
 
-def open_model(name: TableName, **conf: str) -> DeltaLog:
+def open_model(name: TableName, clock: Clock | None = None, **conf: str) -> DeltaLog:
     """Its log, as another process would open it."""
     from lakelog.core import DeltaLog
 
-    return DeltaLog.for_table(str(name), {**CONF, **conf})
+    return DeltaLog.for_table(str(name), {**CONF, **conf}, clock)

@@ -49,7 +49,6 @@ from lakelog.logstores.lines import decode_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     import pyarrow.fs
 
@@ -455,10 +454,12 @@ class GovernedStore(LogStore):
         """In the storage."""
         return self._inner().delete_files(paths)
 
-    def staged(self, path: str) -> AbstractContextManager[tuple[pyarrow.fs.FileSystem, str]]:
+    @contextlib.contextmanager
+    def staged(self, path: str) -> Iterator[tuple[pyarrow.fs.FileSystem, str]]:
         """In the storage; what a checkpoint stands for is published before."""
         self._publish_before(path)
-        return self._inner().staged(path)
+        with self._inner().staged(path) as given:
+            yield given
 
     def close(self) -> None:
         """Release what the storage holds; the catalog is shared."""

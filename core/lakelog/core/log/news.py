@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lakelog.core.errors import TableNotFoundError
 from lakelog.core.log.commit_file import read_commit
 from lakelog.core.log.commit_identity import still_there
 from lakelog.logstores.threads import beside
@@ -50,6 +51,7 @@ def read_news(
         where it was not looked at.
 
     Raises:
+        TableNotFoundError: a catalog governs the table, and has it no more.
         CorruptCommitError: a commit is torn, empty or not JSON.
         OSError: the storage failed.
     """
@@ -57,6 +59,8 @@ def read_news(
     def probe() -> Commit | None:
         try:
             return read_commit(store, table, version + 1 + len(commits))
+        except TableNotFoundError:
+            raise  # a catalog's word that there is no table any more
         except FileNotFoundError:
             return None
 

@@ -325,6 +325,8 @@ def find_segment(
 def _listing(store: LogStore, table: str, start: int, end: int | None) -> Listing:
     try:
         return list_log(store, table, start, end)
+    except TableNotFoundError:
+        raise  # a catalog's word, which says more than the folder
     except (FileNotFoundError, NotADirectoryError) as exc:
         raise TableNotFoundError(_what_is_there(store, table, exc), table=table) from exc
 
