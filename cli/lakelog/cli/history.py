@@ -9,7 +9,7 @@ import click
 from lakelog.cli.output import heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.table_options import all_option, limit_option, one_line, table_uri
+from lakelog.cli.table_options import all_option, limit_option, one_line, open_log
 from lakelog.core.engine.shown import effect_text, metric_value, parameters_text, time_text
 
 if TYPE_CHECKING:
@@ -34,12 +34,11 @@ def command(uri: str, conf: dict[str, str], limit: int, everything: bool, as_jso
     """
     from lakelog.core.engine.log import find_segment
     from lakelog.core.engine.tables import read_history
-    from lakelog.logstores import log_store_for
 
-    name, scrubber = table_uri(uri), Scrubber(conf)
+    log, scrubber = open_log(uri, conf), Scrubber(conf)
+    name, store = log.table, log.store
     with progress() as tell:
         tell("looking for the newest version")
-        store = log_store_for(name, conf)
         newest = find_segment(store, name).version
         tell("reading commits")
         entries = read_history(store, name, newest, None if everything else limit)

@@ -40,9 +40,9 @@ json_option: Option = click.option(
 
 
 def conf_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`--conf` and `--conf-file`, merged into one argument, `conf: dict[str, str]`.
+    """`--conf`, `--conf-file` and `--catalog`, merged into one argument, `conf: dict[str, str]`.
 
-    A `--conf` wins over the file.
+    A `--conf` wins over the file, and a `--catalog` over both.
     """
 
     @click.option(
@@ -58,8 +58,22 @@ def conf_options(function: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         help="A spark-defaults.conf file. Put secrets here: other users can see command lines.",
     )
+    @click.option(
+        "--catalog",
+        "catalogs",
+        metavar="NAME=URL",
+        multiple=True,
+        help="The server of a Unity Catalog; tables are then named NAME.schema.table. Its token: "
+        "spark.sql.catalog.NAME.token in --conf-file.",
+    )
     @functools.wraps(function)
-    def merged(*args: Any, pairs: tuple[str, ...], conf_file: Path | None, **kwargs: Any) -> Any:
+    def merged(
+        *args: Any,
+        pairs: tuple[str, ...],
+        conf_file: Path | None,
+        catalogs: tuple[str, ...],
+        **kwargs: Any,
+    ) -> Any:
         conf = {} if conf_file is None else _from_file(conf_file)
         for number, pair in enumerate(pairs, start=1):
             key, equals, value = pair.partition("=")
@@ -67,6 +81,11 @@ def conf_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 # The text is not shown: it may be a secret without its key.
                 raise click.UsageError(f"--conf number {number} is not KEY=VALUE.")
             conf[key.strip()] = value.strip()
+        for given in catalogs:
+            name, equals, url = (part.strip() for part in given.partition("="))
+            if not (equals and name and url):
+                raise click.UsageError(f"--catalog {given} is not NAME=URL.")
+            conf[f"spark.sql.catalog.{name}.uri"] = url
         return function(*args, conf=conf, **kwargs)
 
     return merged

@@ -9,7 +9,7 @@ import click
 
 from lakelog.cli import startup
 from lakelog.core.engine.shown import count_text
-from lakelog.core.engine.tables import normalize_table_uri
+from lakelog.core.engine.tables import normalize_table_uri, table_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,17 +61,20 @@ def table_uri(uri: str) -> str:
 
 
 def open_log(uri: str, conf: Mapping[str, str]) -> DeltaLog:
-    """The log of a table; nothing is read yet.
+    """The log of a table, by its URI or its name in a catalog; nothing is read yet.
 
     Raises:
         click.UsageError: it is not a URI of a table.
         LogStoreError: the conf does not lead to a store.
+        DeltaError: it is a name, and its catalog does not have it, or can't be asked.
     """
-    from lakelog.core import DeltaLog
+    from lakelog.core import DeltaConf, DeltaLog
 
     if startup.is_program:
         startup.keep_pandas_out()
-    return DeltaLog.for_table(table_uri(uri), conf)
+    settings = DeltaConf.from_mapping(conf)
+    is_path = table_name(uri, settings) is None
+    return DeltaLog.for_table(table_uri(uri) if is_path else uri, settings)
 
 
 def opened(log: DeltaLog, version: int | None, timestamp: str | None) -> Snapshot:

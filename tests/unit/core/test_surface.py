@@ -39,7 +39,7 @@ SURFACE = {
         sync_identity unset_properties
     """,
     "lakelog.core.errors": """
-        AppendOnlyError AppenderFullError AppenderStoppedError CommitOutcomeUnknownError
+        AppendOnlyError AppenderFullError AppenderStoppedError CatalogError CommitOutcomeUnknownError
         ConcurrentAppendException ConcurrentDeleteDeleteException ConcurrentDeleteReadException
         ConcurrentTransactionException ConcurrentWriteException ConstraintViolationError
         CorruptCheckpointError CorruptCommitError CorruptLogError DataFileError DataFileMissingError

@@ -123,6 +123,7 @@ _ALL: Final = (
         "catalogManaged",
         _YES,
         _YES,
+        "a catalog that governs it",
         requires=("inCommitTimestamp", "vacuumProtocolCheck"),
         auto=False,
     ),

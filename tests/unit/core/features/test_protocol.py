@@ -110,7 +110,7 @@ def test_a_table_is_readable_when_its_reader_features_are_ours(protocol: Protoco
     check_readable(protocol, "/t", metadata())
 
 
-@pytest.mark.parametrize("name", ["geospatial", "catalogManaged", "collations-preview", "brandNew"])
+@pytest.mark.parametrize("name", ["geospatial", "collations-preview", "brandNew"])
 def test_a_reader_feature_that_we_lack_is_refused_by_name(name: str) -> None:
     protocol = listed(name, "timestampNtz", reader_names=(name, "timestampNtz"))
     with pytest.raises(UnsupportedFeatureError) as caught:

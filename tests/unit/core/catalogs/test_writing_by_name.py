@@ -1,0 +1,249 @@
+"""Writing a table that Unity Catalog governs, by its name, through the server's double."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lakelog.core import DeltaLog, delete_rows, read_arrow, update_rows, write_arrow
+from lakelog.core.alter import set_properties
+from lakelog.core.errors import (
+    CatalogError,
+    CommitOutcomeUnknownError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from support.manual_clock import ManualClock
+from support.unity_server import FaultError, Request, UnityServer, Ways, serving
+from support.unity_tables import make_table, other_client_commits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NAME = "lake.s.t"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[UnityServer]:
+    with serving(UnityServer(tmp_path, Ways(checks_published=True), token="t0ken")) as served:
+        yield served
+
+
+def ids(server: UnityServer) -> list[int]:
+    return sorted(read_arrow(NAME, conf=server.conf())["id"].to_pylist())
+
+
+def commits(server: UnityServer) -> list[Request]:
+    return [each for each in server.seen if each.action == "add-commit"]
+
+
+def published(folder: Path) -> list[int]:
+    return sorted(int(each.name[:20]) for each in (folder / "_delta_log").glob("*.json"))
+
+
+def test_rows_are_appended_overwritten_deleted_and_updated(server: UnityServer) -> None:
+    folder, conf = make_table(server), server.conf()
+    write_arrow(NAME, {"id": [1, 2]}, mode="append", conf=conf)
+    write_arrow(NAME, {"id": [3]}, mode="append", conf=conf)
+    assert ids(server) == [1, 2, 3]
+    delete_rows(NAME, "id = 2", conf=conf)
+    update_rows(NAME, {"id": "id + 10"}, "id = 3", conf=conf)
+    assert ids(server) == [1, 13]
+    write_arrow(NAME, {"id": [7]}, mode="overwrite", conf=conf)
+    assert ids(server) == [7]
+    assert published(folder) == [0, 1, 2, 3, 4, 5]
+    table = server.table(NAME)
+    assert (table.latest, sorted(table.commits)) == (5, [5])
+
+
+def test_a_warm_append_asks_once_to_look_and_once_to_commit(server: UnityServer) -> None:
+    make_table(server)
+    log = DeltaLog.for_table(NAME, server.conf())
+    write_arrow(log, {"id": [1]}, mode="append")
+    server.seen.clear()
+    write_arrow(log, {"id": [2]}, mode="append")
+    assert [each.action for each in server.seen] in (["GET", "add-commit"], ["add-commit"])
+
+
+def test_a_change_of_metadata_rides_with_its_commit(server: UnityServer) -> None:
+    make_table(server)
+    log = DeltaLog.for_table(NAME, server.conf())
+    set_properties(log, {"x.y": "z"})
+    table = server.table(NAME)
+    assert table.properties["x.y"] == "z"
+    assert table.last_metadata[0] == 1
+    (request,) = commits(server)
+    actions = [each["action"] for each in request.body["updates"]]
+    assert actions == ["add-commit", "set-properties"]
+    assert request.body["updates"][1]["updates"] == {"x.y": "z"}
+    write_arrow(log, {"id": [1], "s": ["a"]}, mode="append", merge_schema=True)
+    assert [each["name"] for each in table.columns["fields"]] == ["id", "s"]
+    assert json.loads(log.update().metadata.schema_string) == table.columns
+
+
+def test_another_clients_commits_are_published_in_order(server: UnityServer) -> None:
+    folder = make_table(server)
+    for each in range(4):
+        other_client_commits(server, folder, each)
+    assert published(folder) == [0]
+    write_arrow(NAME, {"id": [9]}, mode="append", conf=server.conf())
+    assert published(folder) == [0, 1, 2, 3, 4, 5]
+    for version, commit in server.table(NAME).commits.items():
+        log = folder / "_delta_log"
+        staged = log / "_staged_commits" / commit["file-name"]
+        assert (log / f"{version:020d}.json").read_bytes() == staged.read_bytes()
+
+
+def test_a_full_table_is_published_and_the_writer_goes_on(server: UnityServer) -> None:
+    folder = make_table(server)
+    for each in range(10):
+        other_client_commits(server, folder, each)
+    write_arrow(NAME, {"id": [99]}, mode="append", conf=server.conf())
+    assert ids(server) == [*range(10), 99]
+    assert len(server.table(NAME).commits) <= 2
+
+
+@pytest.mark.parametrize("ways", [Ways(), Ways(replays_conflict=True)], ids=["0.6", "strict"])
+@pytest.mark.parametrize("fault", ["no reply", "500 after", "409 after", "500 before", "closed"])
+def test_whatever_the_reply_was_the_rows_are_there_once(
+    tmp_path: Path, ways: Ways, fault: str
+) -> None:
+    with serving(UnityServer(tmp_path, ways)) as server:
+        make_table(server)
+        log = DeltaLog.for_table(NAME, server.conf(), ManualClock(2_000_000_000_000))
+        _ = log.snapshot
+        left = [1]
+
+        def once(request: Request) -> None:
+            if request.action == "add-commit" and left:
+                left.clear()
+                raise {
+                    "no reply": FaultError(None),
+                    "closed": FaultError(None),
+                    "500 after": FaultError(500, "CommitStateUnknownException"),
+                    "500 before": FaultError(500, "CommitStateUnknownException"),
+                    "409 after": FaultError(409, "CommitVersionConflictException"),
+                }[fault]
+
+        if fault in ("500 before", "closed"):
+            server.before = once
+        else:
+            server.after = once
+        write_arrow(log, {"id": [1]}, mode="append")
+        assert ids(server) == [1]
+        assert server.table(NAME).latest == 1
+        assert not left
+
+
+def test_a_server_that_says_nothing_more_leaves_the_outcome_unknown(server: UnityServer) -> None:
+    make_table(server)
+    log = DeltaLog.for_table(NAME, server.conf(), ManualClock(2_000_000_000_000))
+    _ = log.snapshot
+    silent: list[Request] = []
+
+    def gone(request: Request) -> None:
+        if silent or request.action == "add-commit":
+            silent.append(request)
+            raise FaultError(None)
+
+    server.after = gone
+    with pytest.raises(CommitOutcomeUnknownError, match="looking at the table failed"):
+        write_arrow(log, {"id": [1]}, mode="append")
+    server.after = None
+    assert ids(server) == [1]  # and its data file was kept
+
+
+def test_a_refusal_leaves_nothing_behind(server: UnityServer) -> None:
+    folder = make_table(server)
+    log = DeltaLog.for_table(NAME, server.conf())
+    _ = log.snapshot
+
+    def denied(request: Request) -> None:
+        if request.action == "add-commit":
+            raise FaultError(403, "PermissionDeniedException")
+
+    server.before = denied
+    with pytest.raises(CatalogError, match="PermissionDenied"):
+        write_arrow(log, {"id": [1]}, mode="append")
+    server.before = None
+    assert ids(server) == []
+    assert list((folder / "_delta_log/_staged_commits").iterdir()) == []
+    assert list(folder.glob("*.parquet")) == []
+
+
+def test_a_table_that_was_made_again_is_no_retryable_conflict(server: UnityServer) -> None:
+    folder = make_table(server)
+    log = DeltaLog.for_table(NAME, server.conf())
+    _ = log.snapshot
+    done: list[int] = []
+
+    def swapped(request: Request) -> None:
+        if request.action == "add-commit" and not done:
+            done.append(1)
+            server.drop(NAME)
+            make_table(server)
+
+    server.before = swapped
+    with pytest.raises(TableNotFoundError, match="open it again by its name"):
+        write_arrow(log, {"id": [1]}, mode="append")
+    assert ids(server) == []
+    assert list(folder.glob("*.parquet")) == []
+
+
+def test_eight_writers_lose_and_double_nothing(server: UnityServer) -> None:
+    make_table(server)
+    failed: list[BaseException] = []
+
+    def work(writer: int) -> None:
+        try:
+            log = DeltaLog.for_table(NAME, server.conf())
+            for each in range(6):
+                write_arrow(log, {"id": [writer * 100 + each]}, mode="append")
+        except BaseException as exc:
+            failed.append(exc)
+
+    threads = [threading.Thread(target=work, args=(each,)) for each in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not failed
+    assert ids(server) == sorted(w * 100 + each for w in range(8) for each in range(6))
+    assert server.table(NAME).latest == 48
+
+
+def test_such_a_table_is_made_by_its_catalog_alone(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="only a catalog creates"):
+        write_arrow(
+            str(tmp_path / "t"),
+            {"id": [1]},
+            properties={"delta.feature.catalogManaged": "supported"},
+        )
+    write_arrow(str(tmp_path / "u"), {"id": [1]})
+    with pytest.raises(UnsupportedFeatureError, match="only a catalog creates"):
+        DeltaLog.for_table(str(tmp_path / "u")).upgrade_protocol(features=["catalogManaged"])
+
+
+def test_the_command_line_reads_by_name(server: UnityServer, tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from lakelog.cli.app import main
+
+    folder = make_table(server)
+    other_client_commits(server, folder, 1, 2)
+    conf = tmp_path / "lake.conf"
+    conf.write_text(f"spark.sql.catalog.lake.token={server.token}\n")
+    shared = ["--catalog", f"lake={server.url}", "--conf-file", str(conf)]
+
+    def run(*words: str) -> Any:
+        done = CliRunner().invoke(main, [*words, *shared, "--json"])
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    assert [each["version"] for each in run("history", NAME)["entries"]] == [1, 0]
+    assert run("describe", NAME)["version"] == 1
+    assert len(run("sample", NAME)["rows"]) == 2
