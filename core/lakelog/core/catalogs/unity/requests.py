@@ -23,7 +23,6 @@ API: Final = "/api/2.1/unity-catalog/delta/v1"
 _TRIES: Final = 6
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 """Seconds."""
-_PASSING: Final = frozenset((429, 500, 502, 503, 504))
 
 
 class RefusedError(CatalogError):
@@ -94,10 +93,6 @@ class Requests:
             CatalogError: the request did not reach the server; nothing was done.
         """
         return self._asked("POST", path, json.dumps(body).encode(), may_repeat=may_repeat)
-
-    def delete(self, path: str) -> None:
-        """Remove something; what is raised is as of `post`."""
-        self._asked("DELETE", path, None, may_repeat=False)
 
     def close(self) -> None:
         """Release the connections."""

@@ -1,0 +1,307 @@
+"""What the client of Unity Catalog asks, repeats, refuses, and keeps to itself."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+import pytest
+
+from lakelog.core.catalogs.catalog_conf import CatalogConf
+from lakelog.core.catalogs.names import TableName, known_catalogs, table_name
+from lakelog.core.catalogs.unity import UnityCatalog
+from lakelog.core.catalogs.unity.credentials import conf_of
+from lakelog.core.catalogs.unity.tokens import token_source
+from lakelog.core.conf import DeltaConf
+from lakelog.core.errors import (
+    CatalogError,
+    DeltaAnalysisError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from support.manual_clock import ManualClock
+from support.unity_server import FaultError, Request, UnityServer, Ways, serving
+from support.unity_tables import make_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+T = TableName("lake", "s", "t")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[UnityServer]:
+    with serving(UnityServer(tmp_path)) as served:
+        make_table(served)
+        yield served
+
+
+def catalog(server: UnityServer, clock: ManualClock | None = None, **more: str) -> UnityCatalog:
+    return UnityCatalog("lake", {**server.conf(), **more}, clock or ManualClock())
+
+
+@pytest.mark.parametrize("status", [None, 500, 502, 503, 504])
+def test_a_look_is_repeated_with_longer_waits(server: UnityServer, status: int | None) -> None:
+    left = [1, 2, 3]
+
+    def fails(request: Request) -> None:
+        if request.path.endswith("/t") and left:
+            left.pop()
+            raise FaultError(status)
+
+    server.before = fails
+    clock = ManualClock()
+    assert catalog(server, clock).load(T).latest == 0
+    assert len(clock.slept) == 3
+    assert all(wait <= 0.1 * 2**number for number, wait in enumerate(clock.slept))
+
+
+def test_a_server_that_stays_silent_is_named(server: UnityServer) -> None:
+    def fails(request: Request) -> None:
+        raise FaultError(None)
+
+    server.before = fails
+    with pytest.raises(CatalogError, match=r"did not answer GET .*spark\.sql\.catalog\.lake\.uri"):
+        catalog(server).load(T)
+
+
+def test_no_server_at_all() -> None:
+    conf = {"spark.sql.catalog.lake.uri": "http://127.0.0.1:9"}
+    with pytest.raises(CatalogError, match="did not answer"):
+        UnityCatalog("lake", conf, ManualClock()).load(T)
+
+
+@pytest.mark.parametrize("ways", [Ways(has_api=False), Ways(any_protocol=False)])
+def test_a_server_without_the_api_is_refused_by_its_version(tmp_path: Path, ways: Ways) -> None:
+    with serving(UnityServer(tmp_path, ways)) as server:
+        server.add_schema("lake", "s")
+        if ways.has_api:
+            assert catalog(server)
+            return
+        with pytest.raises(UnsupportedFeatureError, match="has no Delta API"):
+            catalog(server).load(T)
+
+
+def test_the_older_api_is_refused_by_name(server: UnityServer) -> None:
+    with pytest.raises(DeltaAnalysisError, match="/delta/preview/commits"):
+        catalog(server, **{"spark.sql.catalog.lake.deltaRestApi.enabled": "false"})
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "not a url", "http://", "http://me:secret@host"])
+def test_a_url_that_can_not_be_one(url: str) -> None:
+    with pytest.raises(DeltaAnalysisError, match=r"spark\.sql\.catalog\.lake\.uri") as caught:
+        UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url})
+    assert "secret" not in str(caught.value)
+
+
+def test_a_view_is_no_table(server: UnityServer) -> None:
+    server.table("lake.s.t").kind = "VIEW"
+    with pytest.raises(DeltaAnalysisError, match="no Delta table"):
+        catalog(server).load(T)
+
+
+def test_a_catalog_that_the_server_does_not_have(server: UnityServer) -> None:
+    conf = {"spark.sql.catalog.other.uri": server.url}
+    with pytest.raises(TableNotFoundError, match="no catalog other"):
+        UnityCatalog("other", conf).load(TableName("other", "s", "t"))
+
+
+def test_names_with_other_characters_reach_the_server(server: UnityServer) -> None:
+    make_table(server, "lake.s.my table/ä?")
+    conf = DeltaConf.from_mapping(server.conf())
+    name = table_name("lake.s.`my table/ä?`", conf)
+    assert name is not None
+    assert str(name) == "lake.s.`my table/ä?`"
+    assert catalog(server).load(name).latest == 0
+
+
+def test_connections_are_kept(server: UnityServer) -> None:
+    found = catalog(server)
+    for _ in range(3):
+        found.load(T)
+    assert len(found._requests._wire._idle) == 1
+
+
+# -- tokens ---------------------------------------------------------------------------------------
+
+
+def source(**conf: str) -> Any:
+    return token_source(CatalogConf("lake", conf), ManualClock())
+
+
+def test_a_token_from_a_file_is_read_each_time(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("one\n")
+    found = source(**{"spark.lakelog.catalog.lake.token.file": str(path)})
+    assert found.token() == "one"
+    path.write_text("two")
+    assert found.token() == "two"
+    path.unlink()
+    with pytest.raises(CatalogError, match=r"token\.file"):
+        found.token()
+
+
+def test_a_token_from_a_command(tmp_path: Path) -> None:
+    script = tmp_path / "give.py"
+    script.write_text("import sys; print(sys.argv[1])")
+    key = "spark.lakelog.catalog.lake.token.command"
+    found = source(**{key: f"{sys.executable} {script} abc"})
+    assert found.token() == found.token() == "abc"
+    with pytest.raises(CatalogError, match="status 3") as caught:
+        source(**{key: f"{sys.executable} -c 'raise SystemExit(3)' secret"}).token()
+    assert "secret" not in str(caught.value)
+
+
+def test_two_tokens_are_one_too_many() -> None:
+    with pytest.raises(DeltaAnalysisError, match="more than one token") as caught:
+        source(
+            **{
+                "spark.sql.catalog.lake.auth.token": "secret-1",
+                "spark.lakelog.catalog.lake.token.file": "/secret-2",
+            }
+        )
+    assert "secret" not in str(caught.value)
+
+
+def test_half_of_a_clients_login(server: UnityServer) -> None:
+    with pytest.raises(DeltaAnalysisError, match=r"oauth\.clientSecret"):
+        source(
+            **{
+                "spark.sql.catalog.lake.auth.type": "oauth",
+                "spark.sql.catalog.lake.auth.oauth.uri": server.url,
+                "spark.sql.catalog.lake.auth.oauth.clientId": "me",
+            }
+        )
+
+
+def test_a_java_class_can_not_give_tokens() -> None:
+    with pytest.raises(DeltaAnalysisError, match="static and oauth"):
+        source(**{"spark.sql.catalog.lake.auth.type": "com.example.Tokens"})
+
+
+def test_a_clients_login_is_renewed_before_its_token_ends() -> None:
+    asked: list[dict[str, list[str]]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            asked.append(parse_qs(form) | {"login": [self.headers["Authorization"]]})
+            body = json.dumps({"access_token": f"t{len(asked)}", "expires_in": 100}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as http:
+        threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
+        clock = ManualClock()
+        prefix = "spark.sql.catalog.lake.auth"
+        conf = {
+            f"{prefix}.type": "oauth",
+            f"{prefix}.oauth.uri": f"http://127.0.0.1:{http.server_address[1]}/token",
+            f"{prefix}.oauth.clientId": "me",
+            f"{prefix}.oauth.clientSecret": "secret",
+        }
+        found = token_source(CatalogConf("lake", conf), clock)
+        assert found.token() == "t1"
+        clock.advance(69)
+        assert found.token() == "t1"
+        clock.advance(2)
+        assert found.token() == "t2"
+        http.shutdown()
+    assert asked[0]["grant_type"] == ["client_credentials"]
+    assert asked[0]["scope"] == ["all-apis"]
+    assert asked[0]["login"] == ["Basic bWU6c2VjcmV0"]
+    assert "secret" not in repr(found)
+
+
+def test_a_token_that_was_refused_is_fetched_again_once(tmp_path: Path) -> None:
+    with serving(UnityServer(tmp_path / "uc", token="new")) as server:
+        make_table(server)
+        path = tmp_path / "token"
+        path.write_text("old")
+        conf = {
+            "spark.sql.catalog.lake.uri": server.url,
+            "spark.lakelog.catalog.lake.token.file": str(path),
+        }
+        found = UnityCatalog("lake", conf, ManualClock())
+        with pytest.raises(CatalogError, match="401"):
+            found.load(T)
+        assert len(server.seen) == 2
+        server.before = lambda _: path.write_text("new") and None
+        assert found.load(T).latest == 0
+
+
+# -- conf -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("conf", "known"),
+    [
+        ({}, set()),
+        ({"spark.sql.catalog.a.uri": "http://x"}, {"a"}),
+        ({"spark.sql.catalog.a": "io.unitycatalog.spark.UCSingleCatalog"}, {"a"}),
+        (
+            {
+                "spark.sql.catalog.a": "org.apache.iceberg.spark.SparkCatalog",
+                "spark.sql.catalog.a.uri": "http://x",
+            },
+            set(),
+        ),
+        ({"spark.lakelog.catalog.a.class": "x.Y"}, {"a"}),
+        ({"spark.lakelog.catalog.a.timeout": "3"}, set()),
+    ],
+)
+def test_which_catalogs_a_conf_knows(conf: dict[str, str], known: set[str]) -> None:
+    assert known_catalogs(DeltaConf.from_mapping(conf)) == known
+
+
+@pytest.mark.parametrize(
+    "text", ["/lake/s/t", "s3://lake.s.t", "./lake.s.t", "lake.s", "lake.s.t.u", "other.s.t", ""]
+)
+def test_what_is_a_path(text: str) -> None:
+    conf = DeltaConf.from_mapping({"spark.sql.catalog.lake.uri": "http://x"})
+    assert table_name(text, conf) is None
+
+
+def test_vended_credentials_open_the_storage() -> None:
+    s3 = {
+        "prefix": "s3://bucket/t",
+        "operation": "READ_WRITE",
+        "config": {
+            "s3.access-key-id": "AK",
+            "s3.secret-access-key": "SK",
+            "s3.session-token": "ST",
+        },
+        "expiration-time-ms": 5,
+    }
+    found = conf_of([s3], "s3://bucket/t", "lake")
+    assert found.ends_at_ms == 5
+    assert found.conf["spark.hadoop.fs.s3a.bucket.bucket.session.token"] == "ST"
+    assert "SK" not in repr(found)
+    sas = {"prefix": "abfss://c@a.dfs.core.windows.net/", "config": {"azure.sas-token": "sig"}}
+    azure = conf_of([sas], "abfss://c@a.dfs.core.windows.net/t", "lake")
+    assert azure.conf["spark.hadoop.fs.azure.sas.fixed.token.a.dfs.core.windows.net"] == "sig"
+    assert conf_of([s3], "s3://bucket/other", "lake").conf == {}
+    gcs = {"prefix": "gs://b", "config": {"gcs.oauth-token": "secret"}}
+    with pytest.raises(CatalogError, match=r"credentials = own") as caught:
+        conf_of([gcs], "gs://b/t", "lake")
+    assert "secret" not in str(caught.value)
+
+
+def test_the_stores_take_them() -> None:
+    pytest.importorskip("boto3")
+    from lakelog.logstores import log_store_for
+
+    config = {"s3.access-key-id": "AK", "s3.secret-access-key": "SK", "s3.session-token": "ST"}
+    given = conf_of([{"prefix": "s3://b", "config": config}], "s3://b/t", "lake")
+    store = log_store_for("s3://b/t", given.conf)
+    assert "SK" not in repr(store.settings())
