@@ -283,7 +283,7 @@ class GovernedStore(LogStore):
         except (TableNotFoundError, CatalogError):
             self._drop_staged(file_name)
             raise
-        self.publish()
+        self.end_commit()
 
     def _stage(self, file_name: str, lines: StagedLines) -> None:
         inner, path = self._inner(), self._staged_path(file_name)
@@ -353,6 +353,11 @@ class GovernedStore(LogStore):
         """Remove a file that no version can be made of any more. One that stays is ignored."""
         with contextlib.suppress(OSError, DeltaError):
             self._inner().delete_files([self._staged_path(file_name)])
+
+    def end_commit(self) -> None:
+        """Publish what a commit has left to publish, now that it is in the table."""
+        # Where this writer goes on, the next commit reports this one; what others left would wait.
+        self.publish(report=len(self._table.commits) > 1)
 
     # -- publishing -----------------------------------------------------------------------------
 

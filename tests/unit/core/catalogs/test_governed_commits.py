@@ -4,15 +4,18 @@ once, or not at all, and its writer knows which."""
 from __future__ import annotations
 
 from collections import deque
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakelog.core.catalogs.governed_store import GovernedStore
 from lakelog.core.errors import (
+    CatalogError,
     CommitOutcomeUnknownError,
-    DeltaError,
+    StorageUnavailableError,
     TableNotFoundError,
     UnsupportedFeatureError,
 )
@@ -42,8 +45,7 @@ def _fresh() -> Iterator[None]:
 def die_after_ratifying(log: DeltaLog) -> None:
     """Let its commits be published by others, unless its own next one needs room."""
     store: Any = log.store
-    publish = store.publish
-    store.publish = lambda report=False: publish(report=True) if report else None
+    store.end_commit = lambda: None
 
 
 def paths(name: TableName) -> list[str]:
@@ -198,14 +200,11 @@ def test_checkpoints_stand_for_published_versions_alone() -> None:
     assert len(paths(name)) == 3
 
 
-fates = st.lists(st.sampled_from(["ok", "lost", "unsent", "late"]), max_size=40)
+FATES = ("ok", "lost", "unsent", "late")
 
 
-@settings(max_examples=examples(60), deadline=None)
-@given(fates=fates, others=st.sets(st.integers(0, 30)), dead=st.sets(st.integers(0, ROUNDS)))
-def test_nothing_is_lost_and_nothing_is_doubled(
-    fates: list[str], others: set[int], dead: set[int]
-) -> None:
+def history(fates: list[str], others: set[int], dead: set[int]) -> None:
+    """Two writers in turns, others between their requests; afterwards all is counted."""
     ModelCatalog.reset()
     name, clock = make_model_table(), ManualClock()
     ModelCatalog.fates = deque(fates)
@@ -237,12 +236,98 @@ def test_nothing_is_lost_and_nothing_is_doubled(
     while ModelCatalog.late:
         try:
             ModelCatalog.late.popleft()()
-        except DeltaError:
+        except CatalogError:
             continue
 
     found = paths(name)
     assert len(found) == len(set(found)), "a commit is there twice"
     assert committed <= set(found) <= committed | unknown
     table = ModelCatalog.tables[name]
-    open_model(name).store.publish()  # type: ignore[attr-defined]
+    store: Any = open_model(name).store
+    store.publish()
     assert published(name) == list(range(table.latest + 1))
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    fates=st.lists(st.sampled_from(FATES), max_size=40),
+    others=st.sets(st.integers(0, 30)),
+    dead=st.sets(st.integers(0, ROUNDS)),
+)
+def test_nothing_is_lost_and_nothing_is_doubled(
+    fates: list[str], others: set[int], dead: set[int]
+) -> None:
+    history(fates, others, dead)
+
+
+def _guesses_that_nothing_was_done(store: Any, path: str, commit: Any, said: Exception) -> None:
+    raise StorageUnavailableError(str(said))
+
+
+def _guesses_that_all_went_well(store: Any, path: str, commit: Any, said: Exception) -> None:
+    return
+
+
+def _drops_what_is_in_doubt(store: Any, path: str, commit: Any, said: Exception) -> None:
+    store._drop_staged(commit.file_name)
+    LOOK(store, path, commit, said)
+
+
+def _reports_unseen(store: Any, table: Any) -> int | None:
+    return table.latest if table.commits else None
+
+
+def _publishes_the_newest_alone(store: Any, version: int) -> None:
+    commit = store._table.commits.get(version)
+    if commit is not None and version > store._published:
+        store._publish_one(store._inner(), commit)
+        store._published = version
+
+
+def _publishes_nothing(store: Any, version: int) -> None:
+    store._published = max(store._published, version)
+
+
+def _lets_another_files_version_be_its_own(
+    store: Any, path: str, commit: Any, said: Exception
+) -> None:
+    if store.refresh().latest >= commit.version:
+        return
+    LOOK(store, path, commit, said)
+
+
+LOOK = GovernedStore._look
+MUTANTS = {
+    "_look": (
+        _guesses_that_nothing_was_done,
+        _guesses_that_all_went_well,
+        _drops_what_is_in_doubt,
+        _lets_another_files_version_be_its_own,
+    ),
+    "_reportable": (_reports_unseen,),
+    "_publish_to": (_publishes_the_newest_alone, _publishes_nothing),
+}
+
+
+@pytest.mark.parametrize(
+    ("member", "mutant"),
+    [(member, mutant) for member, some in MUTANTS.items() for mutant in some],
+    ids=lambda value: value if isinstance(value, str) else value.__name__.strip("_"),
+)
+def test_the_histories_kill_a_store_that_guesses(
+    monkeypatch: pytest.MonkeyPatch, member: str, mutant: Any
+) -> None:
+    monkeypatch.setattr(GovernedStore, member, mutant)
+    random = Random(7)
+
+    def survives() -> bool:
+        fates = random.choices(FATES, k=20)
+        others = {each for each in range(30) if random.random() < 0.3}
+        dead = {each for each in range(ROUNDS) if random.random() < 0.3}
+        try:
+            history(fates, others, dead)
+        except Exception:  # whatever its kind, somebody sees it
+            return False
+        return True
+
+    assert not all(survives() for _ in range(30))

@@ -80,7 +80,7 @@ def test_a_change_of_metadata_rides_with_its_commit(server: UnityServer) -> None
     actions = [each["action"] for each in request.body["updates"]]
     assert actions == ["add-commit", "set-properties"]
     assert request.body["updates"][1]["updates"] == {"x.y": "z"}
-    write_arrow(log, {"id": [1], "s": ["a"]}, mode="append", merge_schema=True)
+    write_arrow(log, {"id": [1], "s": ["a"]}, mode="append", schema_mode="merge")
     assert [each["name"] for each in table.columns["fields"]] == ["id", "s"]
     assert json.loads(log.update().metadata.schema_string) == table.columns
 
@@ -231,7 +231,7 @@ def test_such_a_table_is_made_by_its_catalog_alone(tmp_path: Path) -> None:
 def test_the_command_line_reads_by_name(server: UnityServer, tmp_path: Path) -> None:
     from click.testing import CliRunner
 
-    from lakelog.cli.app import main
+    from lakelog.cli.app import app
 
     folder = make_table(server)
     other_client_commits(server, folder, 1, 2)
@@ -240,7 +240,7 @@ def test_the_command_line_reads_by_name(server: UnityServer, tmp_path: Path) -> 
     shared = ["--catalog", f"lake={server.url}", "--conf-file", str(conf)]
 
     def run(*words: str) -> Any:
-        done = CliRunner().invoke(main, [*words, *shared, "--json"])
+        done = CliRunner().invoke(app, [*words, *shared, "--json"])
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 
