@@ -248,7 +248,7 @@ def history(fates: list[str], others: set[int], dead: set[int]) -> None:
     assert published(name) == list(range(table.latest + 1))
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     fates=st.lists(st.sampled_from(FATES), max_size=40),
     others=st.sets(st.integers(0, 30)),
