@@ -21,6 +21,7 @@ from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lakelog.core.actions.operation import json_text, streaming_metrics, write_metrics
+    from lakelog.core.catalogs.refusals import refuse_path
     from lakelog.core.commit.lock import LockChoice, lock_for
     from lakelog.core.features.clustering import clustering_columns
     from lakelog.core.features.property_table import KNOWN
@@ -34,6 +35,7 @@ else:
         __name__,
         {
             "actions.operation": "json_text streaming_metrics write_metrics",
+            "catalogs.refusals": "refuse_path",
             "commit.lock": "LockChoice lock_for",
             "features.clustering": "clustering_columns",
             "features.property_table": "KNOWN",
