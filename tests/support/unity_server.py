@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Iterator
 
 BASE = "/api/2.1/unity-catalog"
@@ -605,8 +606,8 @@ def _error(refused: RefusedError) -> tuple[int, Any]:
 
 
 @contextmanager
-def serving(server: UnityServer) -> Iterator[UnityServer]:
-    """Put it behind a port of loopback."""
+def serving(server: UnityServer, tls: ssl.SSLContext | None = None) -> Iterator[UnityServer]:
+    """Put it behind a port of loopback, by TLS with the context's certificate."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -638,7 +639,10 @@ def serving(server: UnityServer) -> Iterator[UnityServer]:
         daemon_threads = True
 
     with Server(("127.0.0.1", 0), Handler) as http:
-        server.url = f"http://127.0.0.1:{http.server_address[1]}"
+        if tls is not None:
+            http.socket = tls.wrap_socket(http.socket, server_side=True)
+        scheme = "http" if tls is None else "https"
+        server.url = f"{scheme}://127.0.0.1:{http.server_address[1]}"
         thread = threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:

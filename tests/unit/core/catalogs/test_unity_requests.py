@@ -23,6 +23,8 @@ from lakelog.core.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
+from support.forward_proxy import HOST, ForwardProxy
+from support.loopback_tls import tls_of_loopback
 from support.manual_clock import ManualClock
 from support.unity_server import FaultError, Request, UnityServer, Ways, serving
 from support.unity_tables import make_table
@@ -125,6 +127,29 @@ def test_connections_are_kept(server: UnityServer) -> None:
     for _ in range(3):
         found.load(T)
     assert len(found._requests._wire._idle) == 1
+
+
+def test_the_environments_proxy_leads_to_the_server(
+    server: UnityServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ForwardProxy(server.url) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        conf = {"spark.sql.catalog.lake.uri": f"http://{HOST}"}
+        assert UnityCatalog("lake", conf).load(T).latest == 0
+        assert all(HOST in line for line in proxy.requests)
+        assert proxy.requests
+
+
+def test_a_private_certificate_is_trusted_by_the_environment_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context, certificate = tls_of_loopback(tmp_path)
+    with serving(UnityServer(tmp_path), context) as server:
+        make_table(server)
+        with pytest.raises(CatalogError, match="CERTIFICATE_VERIFY_FAILED"):
+            catalog(server).load(T)
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        assert catalog(server).load(T).latest == 0
 
 
 # -- tokens ---------------------------------------------------------------------------------------

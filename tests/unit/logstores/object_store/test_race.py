@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import socket
 import ssl
 import threading
@@ -14,6 +13,7 @@ import pytest
 
 from lakelog.logstores.object_store.race import Outcome, send_together
 from lakelog.logstores.object_store.store import PreparedRequest
+from support.loopback_tls import tls_of_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -120,7 +120,7 @@ def test_the_same_holds_behind_tls(
     monkeypatch: pytest.MonkeyPatch,
     pause: Callable[[_Server], list[int]],
 ) -> None:
-    context, certificate = _certificate(tmp_path)
+    context, certificate = tls_of_loopback(tmp_path)
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
     with _server(_one_winner, context) as server:
         complete = pause(server)
@@ -133,7 +133,7 @@ def test_the_same_holds_behind_tls(
 def test_a_certificate_that_no_one_vouches_for_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    context, _ = _certificate(tmp_path)
+    context, _ = tls_of_loopback(tmp_path)
     monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
     monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
     with _server(_one_winner, context) as server, pytest.raises(OSError):
@@ -163,38 +163,3 @@ def test_where_no_connection_can_be_made_it_is_an_error() -> None:
         port = int(probe.getsockname()[1])
     with pytest.raises(OSError):
         send_together(_requests(port), 5)
-
-
-def _certificate(folder: Path) -> tuple[ssl.SSLContext, Path]:
-    """A server's context with a certificate of its own, and that certificate."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import NameOID
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    file = folder / "certificate.pem"
-    file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    (folder / "key.pem").write_bytes(private)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(file, folder / "key.pem")
-    return context, file
