@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import ssl
 import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from lakelog.logstores.object_store.store import PreparedRequest
 from support.loopback_tls import tls_of_loopback
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
