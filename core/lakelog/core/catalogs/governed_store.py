@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("lakelog")
 STAGED_FOLDER: Final = "_staged_commits"
+_LISTED: Final = 1000
 _TRIES: Final = 3
 """Of one proposal, where others have to be published first."""
 
@@ -92,6 +93,8 @@ class GovernedStore(LogStore):
         self._clock = clock
         self._published = table.latest - len(table.commits)
         """The newest version whose file is known to be in the log, with all before it."""
+        self._listed: dict[int, int] = {}
+        """Version -> when its file was written, as was listed before it was published."""
         self._gone: TableNotFoundError | None = None
         self._lock = lock_of(self)
 
@@ -159,12 +162,20 @@ class GovernedStore(LogStore):
                 or (name.kind is LogFileKind.COMMIT and name.version in table.commits)
             ):
                 continue
-            yield status
+            # A copy is younger than what it was made from, and the version is the same.
+            listed = self._listed.get(name.version) if name else None
+            if name is None or name.kind is not LogFileKind.COMMIT or listed is None:
+                yield status
+            else:
+                yield replace(status, modification_time=listed)
         for _, commit in waiting:
             yield self._status(commit)
 
     def _status(self, commit: RatifiedCommit) -> FileStatus:
         path = commit_path(self._location, commit.version)
+        if len(self._listed) >= _LISTED:
+            self._listed.pop(next(iter(self._listed)), None)
+        self._listed[commit.version] = commit.modification_time
         return FileStatus(path, commit.size, commit.modification_time)
 
     def refresh(self) -> CatalogTable:
