@@ -39,8 +39,9 @@ SURFACE = {
         sync_identity unset_properties
     """,
     "lakelog.core.errors": """
-        AppendOnlyError AppenderFullError AppenderStoppedError CatalogError CommitOutcomeUnknownError
-        ConcurrentAppendException ConcurrentDeleteDeleteException ConcurrentDeleteReadException
+        AppendOnlyError AppenderFullError AppenderStoppedError CatalogError
+        CommitOutcomeUnknownError ConcurrentAppendException ConcurrentDeleteDeleteException
+        ConcurrentDeleteReadException
         ConcurrentTransactionException ConcurrentWriteException ConstraintViolationError
         CorruptCheckpointError CorruptCommitError CorruptLogError DataFileError DataFileMissingError
         DeltaAnalysisError DeltaConcurrentModificationException DeltaError FileTooLargeError
