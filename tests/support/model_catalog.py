@@ -171,8 +171,10 @@ def make_model_table(name: str = "model.s.t") -> TableName:
     return made
 
 
-def open_model(name: TableName, clock: Clock | None = None, **conf: str) -> DeltaLog:
+def open_model(
+    name: TableName, clock: Clock | None = None, conf: Mapping[str, str] | None = None
+) -> DeltaLog:
     """Its log, as another process would open it."""
     from lakelog.core import DeltaLog
 
-    return DeltaLog.for_table(str(name), {**CONF, **conf}, clock)
+    return DeltaLog.for_table(str(name), {**CONF, **(conf or {})}, clock)

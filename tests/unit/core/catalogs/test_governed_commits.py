@@ -135,7 +135,7 @@ def test_another_writers_version_is_a_conflict_only_once_it_was_seen() -> None:
 
 def test_a_version_that_was_forgotten_and_never_published_is_unknown() -> None:
     name = make_model_table()
-    log = open_model(name, **{"spark.databricks.delta.maxNonConflictCommitAttempts": "2"})
+    log = open_model(name, None, {"spark.databricks.delta.maxNonConflictCommitAttempts": "2"})
     _ = log.snapshot
 
     def purged(what: str) -> None:
@@ -260,15 +260,15 @@ def test_nothing_is_lost_and_nothing_is_doubled(
     history(fates, others, dead)
 
 
-def _guesses_that_nothing_was_done(store: Any, path: str, commit: Any, said: Exception) -> None:
+def _guesses_that_nothing_was_done(store: Any, path: str, commit: Any, said: CatalogError) -> None:
     raise StorageUnavailableError(str(said))
 
 
-def _guesses_that_all_went_well(store: Any, path: str, commit: Any, said: Exception) -> None:
+def _guesses_that_all_went_well(store: Any, path: str, commit: Any, said: CatalogError) -> None:
     return
 
 
-def _drops_what_is_in_doubt(store: Any, path: str, commit: Any, said: Exception) -> None:
+def _drops_what_is_in_doubt(store: Any, path: str, commit: Any, said: CatalogError) -> None:
     store._drop_staged(commit.file_name)
     LOOK(store, path, commit, said)
 
@@ -289,7 +289,7 @@ def _publishes_nothing(store: Any, version: int) -> None:
 
 
 def _lets_another_files_version_be_its_own(
-    store: Any, path: str, commit: Any, said: Exception
+    store: Any, path: str, commit: Any, said: CatalogError
 ) -> None:
     if store.refresh().latest >= commit.version:
         return
