@@ -481,7 +481,7 @@ class UnityServer:
         is_new = added is not None and self._check_commit(table, added)
         if report is not None:
             self._report(table, report)
-        if is_new:
+        if added is not None and is_new:
             if len(table.commits) >= _MOST:
                 text = f"Max number of commits per table reached: {table.id}"
                 raise RefusedError(429, "ResourceExhaustedException", text)

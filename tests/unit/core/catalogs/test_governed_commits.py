@@ -200,7 +200,7 @@ def test_checkpoints_stand_for_published_versions_alone() -> None:
     assert len(paths(name)) == 3
 
 
-FATES = ("ok", "lost", "unsent", "late")
+FATES: list[str] = ["ok", "lost", "unsent", "late"]
 
 
 def history(fates: list[str], others: set[int], dead: set[int]) -> None:

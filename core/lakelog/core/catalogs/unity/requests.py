@@ -101,9 +101,9 @@ class Requests:
     def _asked(self, method: str, path: str, body: bytes | None, *, may_repeat: bool) -> Any:
         began, renewed = self._clock.monotonic(), False
         left = seconds_left()
+        lost, why = False, ""
         for number in range(1, _TRIES + 1):
             token = self._tokens.token()
-            lost = True
             reply: Reply | None = None
             try:
                 reply = self._wire.send(method, API + path, body, _headers(token, body))
@@ -111,7 +111,7 @@ class Requests:
             except NotSentError as exc:
                 lost, why = False, str(exc)
             except LostReplyError as exc:
-                why = str(exc)
+                lost, why = True, str(exc)
             if reply is not None:
                 if reply.status < 300:
                     return _parsed(reply, self._name)
