@@ -256,6 +256,7 @@ def test_a_token_that_was_refused_is_fetched_again_once(tmp_path: Path) -> None:
             "spark.lakelog.catalog.lake.token.file": str(path),
         }
         found = UnityCatalog("lake", conf, ManualClock())
+        server.seen.clear()
         with pytest.raises(CatalogError, match="401"):
             found.load(T)
         assert len(server.seen) == 2

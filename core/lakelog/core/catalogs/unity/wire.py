@@ -75,6 +75,11 @@ class Wire:
         self._idle: list[http.client.HTTPConnection] = []
         self._process = os.getpid()
 
+    def __del__(self) -> None:
+        # Made for one conf, and dropped with it: nobody is there to close it.
+        with contextlib.suppress(Exception):
+            self.close()
+
     def __repr__(self) -> str:
         """The URL, which holds no secret."""
         return f"Wire({self.url})"
