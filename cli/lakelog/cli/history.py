@@ -9,7 +9,7 @@ import click
 from lakelog.cli.output import heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.table_options import all_option, limit_option, one_line, open_log
+from lakelog.cli.table_options import all_option, limit_option, one_line, place_and_store
 from lakelog.core.engine.shown import effect_text, metric_value, parameters_text, time_text
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ def command(uri: str, conf: dict[str, str], limit: int, everything: bool, as_jso
     from lakelog.core.engine.log import find_segment
     from lakelog.core.engine.tables import read_history
 
-    log, scrubber = open_log(uri, conf), Scrubber(conf)
-    name, store = log.table, log.store
+    scrubber = Scrubber(conf)
     with progress() as tell:
         tell("looking for the newest version")
+        name, store = place_and_store(uri, conf)
         newest = find_segment(store, name).version
         tell("reading commits")
         entries = read_history(store, name, newest, None if everything else limit)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from lakelog.cli.shared_options import Option
     from lakelog.core import DeltaLog, Progress, Snapshot
+    from lakelog.logstores import LogStore
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -75,6 +76,24 @@ def open_log(uri: str, conf: Mapping[str, str]) -> DeltaLog:
     settings = DeltaConf.from_mapping(conf)
     is_path = table_name(uri, settings) is None
     return DeltaLog.for_table(table_uri(uri) if is_path else uri, settings)
+
+
+def place_and_store(uri: str, conf: Mapping[str, str]) -> tuple[str, LogStore]:
+    """Where a table is, and the store of its log; of a path, without loading Arrow.
+
+    Raises:
+        click.UsageError: it is not a URI of a table.
+        LogStoreError: the conf does not lead to a store.
+        DeltaError: it is a name, and its catalog does not have it, or can't be asked.
+    """
+    from lakelog.core import DeltaConf
+    from lakelog.logstores import log_store_for
+
+    if table_name(uri, DeltaConf.from_mapping(conf)) is not None:
+        log = open_log(uri, conf)
+        return log.table, log.store
+    place = table_uri(uri)
+    return place, log_store_for(place, conf)
 
 
 def opened(log: DeltaLog, version: int | None, timestamp: str | None) -> Snapshot:

@@ -44,7 +44,7 @@ DESCRIBED = (
     "serve",
     "conflicts",
 )
-SHARED = {"--conf", "--conf-file", "--json", "--help"}
+SHARED = {"--catalog", "--conf", "--conf-file", "--json", "--help"}
 
 
 def _section(name: str) -> str:
