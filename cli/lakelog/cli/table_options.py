@@ -9,7 +9,7 @@ import click
 
 from lakelog.cli import startup
 from lakelog.core.engine.shown import count_text
-from lakelog.core.engine.tables import normalize_table_uri, table_name
+from lakelog.core.engine.tables import known_catalogs, normalize_table_uri, table_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,13 +69,12 @@ def open_log(uri: str, conf: Mapping[str, str]) -> DeltaLog:
         LogStoreError: the conf does not lead to a store.
         DeltaError: it is a name, and its catalog does not have it, or can't be asked.
     """
-    from lakelog.core import DeltaConf, DeltaLog
+    from lakelog.core import DeltaLog
 
     if startup.is_program:
         startup.keep_pandas_out()
-    settings = DeltaConf.from_mapping(conf)
-    is_path = table_name(uri, settings) is None
-    return DeltaLog.for_table(table_uri(uri) if is_path else uri, settings)
+    is_path = table_name(uri, known_catalogs(conf)) is None
+    return DeltaLog.for_table(table_uri(uri) if is_path else uri, conf)
 
 
 def place_and_store(uri: str, conf: Mapping[str, str]) -> tuple[str, LogStore]:
@@ -86,10 +85,9 @@ def place_and_store(uri: str, conf: Mapping[str, str]) -> tuple[str, LogStore]:
         LogStoreError: the conf does not lead to a store.
         DeltaError: it is a name, and its catalog does not have it, or can't be asked.
     """
-    from lakelog.core import DeltaConf
     from lakelog.logstores import log_store_for
 
-    if table_name(uri, DeltaConf.from_mapping(conf)) is not None:
+    if table_name(uri, known_catalogs(conf)) is not None:
         log = open_log(uri, conf)
         return log.table, log.store
     place = table_uri(uri)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core import keys
 from lakelog.core.arguments import read_arguments
-from lakelog.core.catalogs.names import table_name
+from lakelog.core.catalogs.names import known_catalogs, table_name
 from lakelog.core.catalogs.refusals import may_maintain, refuse_path
 from lakelog.core.clock import Clock, SystemClock
 from lakelog.core.conf import DeltaConf
@@ -131,7 +131,7 @@ class TableLog:
         settings = DeltaConf.from_mapping(conf)
         log_limit(settings)
         time = clock or SystemClock()
-        name = table_name(uri, settings)
+        name = table_name(uri, settings.derived(known_catalogs))
         if name is not None:
             from lakelog.core.catalogs.resolution import governed_store
 

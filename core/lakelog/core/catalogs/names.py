@@ -13,7 +13,7 @@ from lakelog.core.paths import ENGINE_FOLDER
 from lakelog.logstores import keys
 
 if TYPE_CHECKING:
-    from lakelog.core.conf import DeltaConf
+    from collections.abc import Mapping
 
 SPARK_PREFIX: Final = "spark.sql.catalog."
 UNITY_CLASS: Final = "io.unitycatalog.spark.UCSingleCatalog"
@@ -42,7 +42,7 @@ def _plain(part: str) -> str:
     return part[1:-1].replace("``", "`") if part.startswith("`") else part
 
 
-def known_catalogs(conf: DeltaConf) -> frozenset[str]:
+def known_catalogs(conf: Mapping[str, str]) -> frozenset[str]:
     """The names of the catalogs that the conf has a class or, for Unity Catalog, a server for."""
     if ENGINE_FOLDER in conf:
         return frozenset()  # a session has names of its own, and what is no name is a path there
@@ -59,15 +59,13 @@ def known_catalogs(conf: DeltaConf) -> frozenset[str]:
     return frozenset(name for name in found if name and "." not in name)
 
 
-def table_name(text: object, conf: DeltaConf) -> TableName | None:
+def table_name(text: object, known: frozenset[str]) -> TableName | None:
     """The name that a text is; None where it is a path.
 
     Args:
         text: what a caller gave for a table.
-        conf: the user's, which knows the catalogs.
+        known: the `known_catalogs` of the user's conf.
     """
-    # First of all, and once for each conf: without catalogs a name costs nothing.
-    known = conf.derived(known_catalogs)
     found = _NAME.fullmatch(text) if known and isinstance(text, str) else None
     if found is None:
         return None

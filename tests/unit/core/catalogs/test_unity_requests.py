@@ -16,7 +16,6 @@ from lakelog.core.catalogs.names import TableName, known_catalogs, table_name
 from lakelog.core.catalogs.unity import UnityCatalog
 from lakelog.core.catalogs.unity.credentials import conf_of
 from lakelog.core.catalogs.unity.tokens import token_source
-from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import (
     CatalogError,
     DeltaAnalysisError,
@@ -113,8 +112,7 @@ def test_a_catalog_that_the_server_does_not_have(server: UnityServer) -> None:
 
 def test_names_with_other_characters_reach_the_server(server: UnityServer) -> None:
     make_table(server, "lake.s.my table/ä?")
-    conf = DeltaConf.from_mapping(server.conf())
-    name = table_name("lake.s.`my table/ä?`", conf)
+    name = table_name("lake.s.`my table/ä?`", known_catalogs(server.conf()))
     assert name is not None
     assert str(name) == "lake.s.`my table/ä?`"
     assert catalog(server).load(name).latest == 0
@@ -289,15 +287,15 @@ def test_a_token_that_was_refused_is_fetched_again_once(tmp_path: Path) -> None:
     ],
 )
 def test_which_catalogs_a_conf_knows(conf: dict[str, str], known: set[str]) -> None:
-    assert known_catalogs(DeltaConf.from_mapping(conf)) == known
+    assert known_catalogs(conf) == known
 
 
 @pytest.mark.parametrize(
     "text", ["/lake/s/t", "s3://lake.s.t", "./lake.s.t", "lake.s", "lake.s.t.u", "other.s.t", ""]
 )
 def test_what_is_a_path(text: str) -> None:
-    conf = DeltaConf.from_mapping({"spark.sql.catalog.lake.uri": "http://x"})
-    assert table_name(text, conf) is None
+    known = known_catalogs({"spark.sql.catalog.lake.uri": "http://x"})
+    assert table_name(text, known) is None
 
 
 def test_vended_credentials_open_the_storage() -> None:
