@@ -11,11 +11,13 @@ at a time, as `LookAhead` does.
 
 The policies differ in how long a loser waits:
 
-- `today`: a window of 16 writes, 8, 5⅓ … 2 from loss to loss, of what *the last write took*.
+- `write`: a window of 16 writes, 8, 5⅓ … 2 from loss to loss, of what *the last write took*.
 - `fastest`: the same windows, of what *the fastest write of this process* took.
 - `at-once`: no wait.
 - `ramp`: `fastest`, from 2 writes on, twice as many with each loss, at most 32: the usual back-off.
-- `trip`: the windows of `today`, of what the fastest request of this process took, reads as well.
+- `trip`: the windows of `write`, of what the fastest request of this process took, reads as well.
+- `look`: the same, of what the last read took, or the write where that took less: what commits do
+  over a network. Near by they do as `write`.
 - `host`: all writers of a host commit as one (`spark.lakelog.commit.host`): no races at all.
 
 Printed are commits a second, their share of what one writer makes, fairness (Jain's index of the
@@ -66,6 +68,8 @@ class Writer:
     attempts: int = 0
     trip: float = float("inf")
     """Seconds that its fastest request took."""
+    look: float = float("inf")
+    """Seconds that its last read took."""
     is_warm: bool = False
 
 
@@ -73,7 +77,7 @@ def _window(losses: int) -> float:
     return max(2.0, 16.0 / losses)
 
 
-def _today(rng: random.Random, _w: Writer, losses: int, last: float) -> float:
+def _write(rng: random.Random, _w: Writer, losses: int, last: float) -> float:
     return min(_MAX_WAIT, _window(losses) * last) * (1.0 - rng.random())
 
 
@@ -93,8 +97,13 @@ def _trip(rng: random.Random, w: Writer, losses: int, _last: float) -> float:
     return min(_MAX_WAIT, _window(losses) * w.trip) * (1.0 - rng.random())
 
 
+def _look(rng: random.Random, w: Writer, losses: int, last: float) -> float:
+    return min(_MAX_WAIT, _window(losses) * min(w.look, last)) * (1.0 - rng.random())
+
+
 POLICIES = {
-    "today": _today,
+    "write": _write,
+    "look": _look,
     "fastest": _fastest,
     "at-once": _at_once,
     "ramp": _ramp,
@@ -187,7 +196,8 @@ def _read_news(model: Model, w: Writer) -> Steps:
     while True:
         sent = model.now
         found = yield ("read", ahead)  # together: one way, and each its time of the cores
-        w.trip = min(w.trip, model.now - sent)
+        w.look = model.now - sent
+        w.trip = min(w.trip, w.look)
         seen = min(found, w.known + ahead)
         missing = seen < w.known + ahead
         w.known = max(w.known, seen)
