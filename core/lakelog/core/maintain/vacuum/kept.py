@@ -82,8 +82,10 @@ class KeptFiles:
         recent = [each for each in self.commits if each[1].modification_time >= self._cutoff]
         named: set[str] = set()
         for each in files_taken_out(self._log.store, self._log.table, recent):
-            self.taken.add(each.removed)
-            named.update(self._canonical(each.removed["path"]))
+            # Most commits only add, and a kernel of Arrow costs the same for no rows as for some.
+            if each.removed.num_rows:
+                self.taken.add(each.removed)
+                named.update(self._canonical(each.removed["path"]))
             if each.change_files:
                 self.taken.add_paths(pa.chunked_array([array_of(each.change_files, pa.string())]))
         self.is_sure = named.issuperset(self._canonical(late["path"]))
