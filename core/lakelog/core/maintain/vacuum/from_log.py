@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
+from lakelog.core.actions.file_table import TOMBSTONE_SCHEMA
 from lakelog.core.errors import LogGapError
 from lakelog.core.log.budget import LogBudget, read_log_file
 from lakelog.core.log.commit_file import parse_commit
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lakelog.logstores import FileStatus, LogStore
+
+
+_TAKE_NOTHING_OUT: Final = frozenset({"add", "commitInfo"})
+_FEW_LINES: Final = 1000
+"""What so many are as objects is little beside the limit for a commit."""
+_NO_ROWS: Final = TOMBSTONE_SCHEMA.empty_table()
 
 
 class Taken(NamedTuple):
@@ -63,8 +70,27 @@ def _read(store: LogStore, table: str, commit: tuple[int, FileStatus]) -> Taken:
             version=version,
             missing=[version],
         ) from error
+    if _only_adds(data):
+        return Taken(version, _NO_ROWS, [])
     removed = parse_commit(data, version, status.path, budget).removed()
     return Taken(version, removed, list(_change_files(data)))
+
+
+def _only_adds(data: bytes) -> bool:
+    """Whether a commit takes nothing out, as most do; `False` where that has to be looked at.
+
+    What it adds is not checked: that is for whoever reads the table.
+    """
+    lines = data.removesuffix(b"\n").count(b"\n") + 1
+    if lines > _FEW_LINES:
+        return False
+    try:
+        actions = orjson.loads(b"[%b]" % data.removesuffix(b"\n").replace(b"\n", b","))
+    except orjson.JSONDecodeError:
+        return False
+    return len(actions) == lines and all(
+        isinstance(action, dict) and action.keys() <= _TAKE_NOTHING_OUT for action in actions
+    )
 
 
 def _change_files(data: bytes) -> Iterator[str]:
