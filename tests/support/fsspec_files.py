@@ -93,13 +93,13 @@ class SteppedFileSystem(LocalFileSystem):  # type: ignore[misc]
     def _strip_protocol(cls, path: str) -> str:
         return str(path).removeprefix("stepped://").rstrip("/")
 
-    def put_file(self, path1: str, path2: str, **kwargs: Any) -> None:
+    def put_file(self, path1: str, path2: str, callback: Any = None, **kwargs: Any) -> None:
         body = Path(path1).read_bytes()
         Path(path2).write_bytes(body[: self.torn[0]] if self.torn else body)
         if self.torn:
             raise InterruptedError(f"after {self.torn.pop()} bytes")
 
-    def mv(self, path1: str, path2: str, **kwargs: Any) -> None:
+    def mv(self, path1: str, path2: str, recursive: bool = True, **kwargs: Any) -> None:
         if self.moves_replace or not Path(path2).exists():
             Path(path1).replace(path2)
 
