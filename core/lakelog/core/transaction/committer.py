@@ -177,7 +177,9 @@ class Committer:
 
     def commit(self, actions: Sequence[Action], operation: Operation) -> int:
         """See `OptimisticTransaction.commit`."""
-        return self._guarded(operation, lambda: self._run_in_turn(actions, operation))
+        return self._guarded(
+            operation, lambda: self._run_in_turn(self._prepare(actions, operation), operation)
+        )
 
     def commit_if_needed(self, actions: Sequence[Action], operation: Operation) -> int | None:
         """See `OptimisticTransaction.commit_if_needed`."""
@@ -199,8 +201,8 @@ class Committer:
 
         return self._guarded(operation, run)
 
-    def _run_in_turn(self, actions: Sequence[Action], operation: Operation) -> int:
-        prepared, read = self._prepare(actions, operation), self._snapshot
+    def _run_in_turn(self, prepared: PreparedCommit, operation: Operation) -> int:
+        read = self._snapshot
         settings = self._conf.derived(CommitSettings)
         # What the other processes of this host don't see can't be committed by them.
         hosted = (
@@ -271,7 +273,7 @@ class Committer:
         if not prepared.actions and skips and self._conf.read(keys.SKIP_EMPTY):
             self._committed = True
             return None
-        return self._run(prepared)
+        return self._run_in_turn(prepared, operation)
 
     def _run_large(
         self,
