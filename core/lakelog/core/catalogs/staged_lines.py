@@ -21,7 +21,7 @@ class StagedLines:
     def __init__(self, lines: Iterable[str]) -> None:
         """Look at nothing yet."""
         self._lines = lines
-        self.size = 0
+        self.size: int = 0
         """Bytes of the file."""
         self._actions: dict[str, list[dict[str, Any]]] = {}
 

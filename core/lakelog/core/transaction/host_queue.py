@@ -222,7 +222,7 @@ class Ticket:
             OSError: no file can be made; then there is no request.
         """
         self._queue = queue
-        self.name = _new_name()
+        self.name: str = _new_name()
         wake, draft = queue.path(self.name + _WAKE), queue.path(self.name + _DRAFT)
         self._fd = -1
         try:

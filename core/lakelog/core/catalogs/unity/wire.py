@@ -69,7 +69,7 @@ class Wire:
                 f"{key} holds a user or a password ({without_secrets(url)}). Give a token instead.",
                 key=key,
             )
-        self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self.url: str = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self._parts = parts
         self._timeout = timeout
         self._idle: list[http.client.HTTPConnection] = []
