@@ -320,7 +320,14 @@ class GovernedStore(LogStore):
                 self.refresh()
                 self.publish(report=True)
                 continue
-            self._take(made)
+            found = made.commits.get(commit.version)
+            if made.latest < commit.version or (found and found.file_name != commit.file_name):
+                raise UnansweredError(f"{made.latest} is the newest version, and it was taken")
+            try:
+                self._take(made)
+            except TableNotFoundError as exc:
+                # It was taken all the same, and its file has to stay.
+                raise UnansweredError(str(exc)) from exc
             return
         raise CatalogError(
             f"{self._table.name} has {len(self._table.commits)} commits that are not published, "
@@ -338,7 +345,7 @@ class GovernedStore(LogStore):
         """
         try:
             table = self.refresh()
-        except (CatalogError, OSError) as exc:
+        except OSError as exc:
             evidence = f"the catalog replied: {said}; and looking at the table failed: {exc}"
             raise CommitOutcomeUnknownError(path, evidence) from exc
         if table.latest < commit.version:
@@ -358,6 +365,9 @@ class GovernedStore(LogStore):
             self._inner().read_bytes(path)
         except FileNotFoundError:
             raise CommitOutcomeUnknownError(path, self._lost(commit.version, path)) from said
+        except OSError as exc:
+            evidence = f"the catalog replied: {said}; and reading {path} failed: {exc}"
+            raise CommitOutcomeUnknownError(path, evidence) from exc
         raise FileExistsError(f"{path} exists and is published") from said
 
     def _drop_staged(self, file_name: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import traceback
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -26,7 +28,7 @@ from support.forward_proxy import HOST, ForwardProxy
 from support.loopback_tls import tls_of_loopback
 from support.manual_clock import ManualClock
 from support.unity_server import FaultError, Request, UnityServer, Ways, serving
-from support.unity_tables import make_table
+from support.unity_tables import BASE, make_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,11 +93,175 @@ def test_the_older_api_is_refused_by_name(server: UnityServer) -> None:
         )
 
 
-@pytest.mark.parametrize("url", ["ftp://x", "not a url", "http://", "http://me:secret@host"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://x",
+        "not a url",
+        "http://",
+        "http://me:secret@host",
+        "ftp://me:secret@x",
+        "me:secret@host",
+        "http://host:port",
+        "http://host:99999",
+        "http://[::1",
+        "http://host/?token=secret",
+        "http://host/a b",
+        "http://host/ä",
+    ],
+)
 def test_a_url_that_can_not_be_one(url: str) -> None:
     with pytest.raises(DeltaAnalysisError, match=r"spark\.sql\.catalog\.lake\.uri") as caught:
         UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url})
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["http://ho st", "http://x..y"])
+def test_a_host_that_no_name_server_is_asked_for(url: str) -> None:
+    with pytest.raises(CatalogError, match="did not answer"):
+        UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock()).load(T)
+
+
+@contextmanager
+def answering(*answers: bytes) -> Iterator[str]:
+    """A server that gives these in turn, the last one for ever, whatever is asked. Its URL."""
+    left = list(answers)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self.wfile.write(left.pop(0) if len(left) > 1 else left[0])
+            self.close_connection = True
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as http:
+        thread = threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{http.server_address[1]}"
+        http.shutdown()
+        thread.join()
+
+
+def answer(body: bytes, status: int = 200, size: int | None = None, more: str = "") -> bytes:
+    length = len(body) if size is None else size
+    return f"HTTP/1.1 {status} X\r\nContent-Length: {length}\r\n{more}\r\n".encode() + body
+
+
+AGREED = answer(b'{"protocol-version":"1.0"}')
+
+
+@pytest.mark.parametrize(
+    "garbled",
+    [
+        answer(b"<html>"),
+        answer(b"[1]"),
+        answer(b'"x"'),
+        answer(b"\xff"),
+        answer(b"[" * 100_000),
+        answer(b'{"metadata":{'),
+        answer(b'{"metadata":{', size=500),
+        answer(b"", size=500),
+        answer(b"<html>", 502),
+        b"no HTTP\r\n\r\n",
+        b"",
+    ],
+)
+def test_a_garbled_answer_is_asked_for_again(server: UnityServer, garbled: bytes) -> None:
+    _, table = server.answer("GET", f"{BASE}/catalogs/lake/schemas/s/tables/t", b"", {})
+    good = answer(json.dumps(table).encode())
+    with answering(garbled, AGREED, garbled, good) as url:
+        found = UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock()).load(T)
+    assert found.latest == 0
+    with answering(garbled) as url, pytest.raises(CatalogError, match="did not answer"):
+        UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock()).load(T)
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"{}", b'{"metadata":[]}', b'{"metadata":{}}'])
+def test_an_answer_that_describes_no_table(body: bytes) -> None:
+    with answering(AGREED, answer(body)) as url, pytest.raises(CatalogError):
+        UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock()).load(T)
+
+
+def test_a_redirect_is_named_and_not_followed() -> None:
+    moved = answer(b"", 307, more="Location: https://me:pass@elsewhere/api?sig=s3cr3t\r\n")
+    with (
+        answering(moved) as url,
+        pytest.raises(CatalogError, match=r"leads to https://.*elsewhere/api:") as caught,
+    ):
+        UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock()).load(T)
+    assert "s3cr3t" not in str(caught.value)
+    assert "pass" not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [403, 500])
+@pytest.mark.parametrize("fill", [0, 190])
+def test_a_server_that_repeats_the_request_shows_no_token(status: int, fill: int) -> None:
+    said = answer(b"x" * fill + b"Authorization: Bearer t0ken-of-mine", status)
+    with answering(said) as url:
+        conf = {"spark.sql.catalog.lake.uri": url, "spark.sql.catalog.lake.token": "t0ken-of-mine"}
+        known = UnityCatalog("lake", conf, ManualClock())
+        with pytest.raises(CatalogError) as caught:
+            known.load(T)
+    assert "t0ken" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("token", ["s3cr3t\nsecond", "s3cr3t\x00", "s3cr3t\u20ac"])
+@pytest.mark.parametrize("source", ["conf", "file", "command"])
+def test_a_token_that_no_header_takes_is_not_shown(
+    server: UnityServer, tmp_path: Path, token: str, source: str
+) -> None:
+    kept = tmp_path / "token"
+    kept.write_text(token, encoding="utf-8")
+    conf = (
+        server.conf()
+        | {
+            "conf": {"spark.sql.catalog.lake.token": token},
+            "file": {"spark.lakelog.catalog.lake.token.file": str(kept)},
+            "command": {"spark.lakelog.catalog.lake.token.command": f"cat {kept}"},
+        }[source]
+    )
+    server.seen.clear()
+    with pytest.raises(CatalogError, match="has line breaks") as caught:
+        UnityCatalog("lake", conf).load(T)
+    assert "s3cr3t" not in "".join(traceback.format_exception(caught.value))
+    assert server.seen == []
+
+
+def test_a_command_with_an_open_quote_is_not_shown(server: UnityServer) -> None:
+    conf = {**server.conf(), "spark.lakelog.catalog.lake.token.command": "echo 's3cr3t"}
+    with pytest.raises(CatalogError, match="quote that does not end") as caught:
+        UnityCatalog("lake", conf).load(T)
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_a_login_that_is_busy_is_asked_again(server: UnityServer) -> None:
+    given = answer(b'{"access_token":"t","expires_in":null}')
+    with answering(answer(b"", 503), b"", given) as url:
+        conf = server.conf() | {
+            "spark.sql.catalog.lake.auth.type": "oauth",
+            "spark.sql.catalog.lake.auth.oauth.uri": url,
+            "spark.sql.catalog.lake.auth.oauth.clientId": "me",
+            "spark.sql.catalog.lake.auth.oauth.clientSecret": "s3cr3t",
+        }
+        assert UnityCatalog("lake", conf, ManualClock()).load(T).latest == 0
+    assert server.seen[-1].headers["Authorization"] == "Bearer t"
+
+
+@pytest.mark.parametrize("vended", [[1], 7, [{"config": {"s3.access-key-id": "s3cr3t"}}]])
+def test_credentials_in_another_form_are_refused(server: UnityServer, vended: Any) -> None:
+    server.credentials = lambda table, _: (
+        [{"prefix": table.location, **vended[0]}]
+        if isinstance(vended, list) and isinstance(vended[0], dict)
+        else vended
+    )
+    known = catalog(server)
+    with pytest.raises(CatalogError, match="not its API's") as caught:
+        known.credentials(known.load(T), write=True)
+    assert "s3cr3t" not in str(caught.value)
 
 
 def test_a_view_is_no_table(server: UnityServer) -> None:

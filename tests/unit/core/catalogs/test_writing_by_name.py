@@ -157,6 +157,41 @@ def test_a_server_that_says_nothing_more_leaves_the_outcome_unknown(server: Unit
     assert ids(server) == [1]  # and its data file was kept
 
 
+GARBLED: dict[str, Any] = {
+    "another version": lambda value: {**value, "latest-table-version": 0, "commits": []},
+    "a gap": lambda value: {**value, "latest-table-version": 7},
+    "another table": lambda value: {**value, "metadata": {**value["metadata"], "table-uuid": "x"}},
+    "not governed": lambda value: {**value, "metadata": {**value["metadata"], "properties": {}}},
+    "odd properties": lambda value: {**value, "metadata": {**value["metadata"], "properties": [1]}},
+    "nothing": lambda value: None,
+    "a list": lambda value: [value],
+}
+
+
+@pytest.mark.parametrize("garbled", GARBLED)
+def test_a_commit_that_was_taken_is_not_dropped_whatever_the_reply_says(
+    server: UnityServer, garbled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_table(server)
+    log = DeltaLog.for_table(NAME, server.conf())
+    _ = log.snapshot
+    real, done = server.answer, list[int]()
+
+    def answer(*request: Any) -> tuple[int, Any]:
+        status, value = real(*request)
+        if server.seen[-1].action == "add-commit" and not done:
+            done.append(status)
+            return status, GARBLED[garbled](value)
+        return status, value
+
+    monkeypatch.setattr(server, "answer", answer)
+    write_arrow(log, {"id": [1]}, mode="append")
+    assert done == [200]
+    assert ids(server) == [1]
+    write_arrow(log, {"id": [2]}, mode="append")
+    assert ids(server) == [1, 2]
+
+
 def test_a_refusal_leaves_nothing_behind(server: UnityServer) -> None:
     folder = make_table(server)
     log = DeltaLog.for_table(NAME, server.conf())

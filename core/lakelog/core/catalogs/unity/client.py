@@ -12,7 +12,6 @@ what both say, or what is looked at again afterwards:
 
 from __future__ import annotations
 
-import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -149,7 +148,15 @@ class UnityCatalog(Catalog):
             reply = self._requests.get(f"{_path(table.name)}/credentials", {"operation": operation})
         except RefusedError as exc:
             raise self._meant(table.name, exc) from None
-        return conf_of(reply.get("storage-credentials") or (), table.location, self.name)
+        try:
+            vended = (reply or {}).get("storage-credentials") or ()
+            return conf_of(vended, table.location, self.name)
+        except (KeyError, TypeError, AttributeError):
+            # No word of what it was: it holds secrets.
+            raise CatalogError(
+                f"the catalog {self.name} vends credentials for {table.location} in a way that is "
+                "not its API's."
+            ) from None
 
     def close(self) -> None:
         """Release the connections."""
@@ -203,7 +210,7 @@ class UnityCatalog(Catalog):
                 latest = max(commits, default=metadata["last-commit-version"])
             known = sorted(commits)
             if governed and known != list(range(latest - len(known) + 1, latest + 1)):
-                raise CatalogError(
+                raise UnansweredError(
                     f"the catalog {self.name} names the commits {known} of {name}, and {latest} as "
                     "its newest version: some are missing in between. Nothing was read.",
                 )
@@ -216,12 +223,12 @@ class UnityCatalog(Catalog):
                 commits=MappingProxyType(commits),
                 details=metadata,
             )
-        except (KeyError, TypeError, AttributeError) as exc:
+        except (KeyError, TypeError, AttributeError, ValueError) as exc:
             # Of a reply to a commit this leaves the outcome open; a load is tried again by whoever
             # asks.
             raise UnansweredError(
                 f"the catalog {self.name} described {name} in a way that is not its API's: "
-                f"{json.dumps(reply)[:200]} ({type(exc).__name__}: {exc})."
+                f"{sorted(reply or ())} ({type(exc).__name__}: {exc})."
             ) from None
 
     def _meant(self, name: TableName, refused: RefusedError) -> Exception:

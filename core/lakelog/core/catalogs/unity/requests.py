@@ -103,27 +103,28 @@ class Requests:
         left = seconds_left()
         lost, why = False, ""
         for number in range(1, _TRIES + 1):
-            token = self._tokens.token()
             reply: Reply | None = None
             try:
-                reply = self._wire.send(method, API + path, body, _headers(token, body))
-                why = f"it answered {reply.status}: {_said(reply)[1]}"
+                token = self._tokens.token()
+                reply = self._wire.send(method, API + path, body, self._headers(token, body))
+                why = f"it answered {reply.status}: {_said(reply, token)[1]}"
             except NotSentError as exc:
                 lost, why = False, str(exc)
             except LostReplyError as exc:
                 lost, why = True, str(exc)
             if reply is not None:
-                if reply.status < 300:
-                    return _parsed(reply, self._name)
+                if reply.status < 300 and _is_json(reply):
+                    return json.loads(reply.body) if reply.body else None
                 if reply.status == 401 and not renewed and self._tokens.forget():
                     renewed = True  # it was refused before anything was done
                     continue
-                kind, message = _said(reply)
+                kind, message = _said(reply, token)
                 # Refused before it was looked at; other than a full table, which is no passing one.
                 busy = reply.status == 429 and "ResourceExhausted" not in kind
-                lost = reply.status >= 500
+                # What is no JSON was cut off, or some other server answers: it may have been done.
+                lost = reply.status >= 500 or reply.status < 300
                 if not busy and not lost:
-                    raise self._refusal(reply.status, kind, message)
+                    raise self._refusal(reply, kind, message)
             wait = self._wait(number, None if reply is None else reply.retry_after)
             took = self._clock.monotonic() - began
             if number == _TRIES or took + wait > left or (lost and not may_repeat):
@@ -131,10 +132,22 @@ class Requests:
             self._clock.sleep(wait)
         text = f"the catalog {self._name} ({self._wire.url}) did not answer {method} {path}: {why}"
         if lost and not may_repeat:
-            raise UnansweredError(f"{text}.")
+            raise UnansweredError(text)
+        text += "." if may_repeat else ". Nothing was done."
         raise CatalogError(
-            f"{text}. Check {self._key} and that the server runs, and try again.", key=self._key
+            f"{text} Check {self._key} and that the server runs, and try again.",
+            key=self._key,
         )
+
+    def _headers(self, token: str | None, body: bytes | None) -> dict[str, str]:
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise CatalogError(
+                f"the token of the catalog {self._name} is none: it has line breaks, or characters "
+                "other than those of ASCII. Nothing was sent.",
+                key=self._key,
+            )
+        found = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return found if body is None else {**found, "Content-Type": "application/json"}
 
     def _wait(self, number: int, asked: float | None) -> float:
         if asked is not None:
@@ -142,9 +155,11 @@ class Requests:
         most = min(_FIRST_WAIT * 2 ** (number - 1), _LONGEST_WAIT)
         return random.uniform(0, most)  # noqa: S311, RUF100  # no secret
 
-    def _refusal(self, status: int, kind: str, message: str) -> RefusedError:
-        advice = ""
-        if status == 401:
+    def _refusal(self, reply: Reply, kind: str, message: str) -> RefusedError:
+        status, advice = reply.status, ""
+        if reply.leads_to is not None:
+            advice = f" It leads to {reply.leads_to}: set {self._key} to where the API is."
+        elif status == 401:
             advice = f" Check the token of {self._key.removesuffix('.uri')}."
         elif status == 403:
             advice = " Ask the catalog's owner for the privilege."
@@ -157,28 +172,21 @@ class Requests:
         )
 
 
-def _headers(token: str | None, body: bytes | None) -> dict[str, str]:
-    found = {} if token is None else {"Authorization": f"Bearer {token}"}
-    return found if body is None else {**found, "Content-Type": "application/json"}
-
-
-def _said(reply: Reply) -> tuple[str, str]:
-    """The type and the message of an error."""
+def _said(reply: Reply, token: str | None) -> tuple[str, str]:
+    """The type and the message of an error, without the token: some servers repeat a request."""
     try:
         error = json.loads(reply.body)["error"]
-        return str(error["type"]).removesuffix("Exception"), str(error["message"]).rstrip(".")
-    except (ValueError, KeyError, TypeError):
-        return "", reply.body[:200].decode(errors="replace") or "nothing more"
+        kind, text = str(error["type"]).removesuffix("Exception"), str(error["message"]).rstrip(".")
+    except (ValueError, KeyError, TypeError, RecursionError):
+        kind, text = "", reply.body.decode(errors="replace") or "nothing more"
+    if token:
+        text = text.replace(token, "******")
+    return kind, text if kind else text[:200]
 
 
-def _parsed(reply: Reply, name: str) -> Any:
-    if not reply.body:
-        return None
+def _is_json(reply: Reply) -> bool:
+    """Whether there is nothing, or an object of JSON: all that the API answers."""
     try:
-        return json.loads(reply.body)
-    except ValueError:
-        # It may have been done: what answered is no such server, or was cut off.
-        raise UnansweredError(
-            f"the catalog {name} answered {reply.status} with what is not JSON: "
-            f"{reply.body[:80]!r}."
-        ) from None
+        return not reply.body or isinstance(json.loads(reply.body), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -141,11 +141,15 @@ class _Command:
         return True
 
     def _run(self) -> str:
-        program = shlex.split(self._command)[0]
         try:
-            done = subprocess.run(
-                shlex.split(self._command), capture_output=True, text=True, timeout=60, check=True
-            )
+            words = shlex.split(self._command)
+        except ValueError:
+            raise CatalogError(
+                f"the command of {self._key} has a quote that does not end.", key=self._key
+            ) from None
+        program = words[0]
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
         except (OSError, subprocess.SubprocessError) as exc:
             # Neither its arguments nor its output: they may be secrets.
             status = getattr(exc, "returncode", None)
@@ -203,11 +207,14 @@ class _OAuth:
         try:
             reply = self._wire.send("POST", "", form, headers)
         except (NotSentError, LostReplyError) as exc:
-            raise CatalogError(f"{self._wire.url} ({self._key}) does not answer: {exc}") from None
+            # Of the catalog's own request: it is made again.
+            raise NotSentError(f"{self._wire.url} ({self._key}) does not answer: {exc}") from None
+        if reply.status == 429 or reply.status >= 500:
+            raise NotSentError(f"{self._wire.url} ({self._key}) answered {reply.status}")
         try:
             value = json.loads(reply.body)
-            token, lasts = str(value["access_token"]), float(value.get("expires_in", 300))
-        except (ValueError, KeyError, TypeError, AttributeError):
+            token, lasts = value["access_token"].strip(), float(value.get("expires_in") or 300)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise CatalogError(
                 f"{self._wire.url} ({self._key}) gave no token: it answered {reply.status}. Check "
                 "the client's id and secret.",

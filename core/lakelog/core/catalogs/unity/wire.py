@@ -37,6 +37,9 @@ class Reply(NamedTuple):
     body: bytes
     retry_after: float | None
     """Seconds that it asks to wait."""
+    leads_to: str | None
+    """Where it says that it moved to, without secrets. No redirect is followed, so that no other
+    host gets the token."""
 
 
 class NotSentError(Exception):
@@ -59,15 +62,24 @@ class Wire:
             key: of the conf, for errors.
 
         Raises:
-            DeltaAnalysisError: it is no HTTP URL, or holds a password.
+            DeltaAnalysisError: it is no HTTP URL, or holds a password or a query.
         """
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+            _ = parts.port  # which may be none
+        except ValueError:
+            parts = urlsplit("")
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise DeltaAnalysisError(f"{key} must be an http or https URL, not {url!r}.", key=key)
+            shown = without_secrets(url.rpartition("@")[2])
+            raise DeltaAnalysisError(f"{key} must be an http or https URL, not {shown!r}.", key=key)
         if parts.username or parts.password:
             raise DeltaAnalysisError(
                 f"{key} holds a user or a password ({without_secrets(url)}). Give a token instead.",
                 key=key,
+            )
+        if parts.query or parts.fragment or not _is_sendable(parts.path):
+            raise DeltaAnalysisError(
+                f"{key} must be a URL without a query, its path percent-encoded.", key=key
             )
         self.url: str = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self._parts = parts
@@ -108,16 +120,26 @@ class Wire:
             connection.request(method, target, body, sent)
             answer = connection.getresponse()
             text = answer.read(_MOST)
+            missing = answer.length  # `read` with a size does not mind an end that comes early
         except BaseException as exc:
             connection.close()
             if isinstance(exc, OSError | http.client.HTTPException):
                 raise LostReplyError(f"{type(exc).__name__}: {exc}") from exc
             raise
+        if missing:
+            connection.close()
+            raise LostReplyError(f"{missing} bytes of the reply are missing")
         if answer.will_close or self._process != os.getpid():
             connection.close()
         else:
             self._keep(connection)
-        return Reply(answer.status, text, _seconds(answer.getheader("Retry-After")))
+        leads_to = answer.getheader("Location")
+        return Reply(
+            answer.status,
+            text,
+            _seconds(answer.getheader("Retry-After")),
+            None if leads_to is None else without_secrets(leads_to.partition("?")[0]),
+        )
 
     def close(self) -> None:
         """Close what is idle."""
@@ -134,11 +156,15 @@ class Wire:
                 if _is_open(kept):
                     return kept
                 kept.close()
-        made = self._made()
+        made: http.client.HTTPConnection | None = None
         try:
+            made = self._made()
             made.connect()
-        except (OSError, http.client.HTTPException) as exc:
-            made.close()
+        except (OSError, http.client.HTTPException, ValueError) as exc:
+            if made is not None:
+                made.close()
+            if type(exc) is ValueError:  # which shows a part of the URL, of a password perhaps
+                raise NotSentError("the environment's proxy is no URL") from None
             raise NotSentError(f"{type(exc).__name__}: {exc}") from exc
         return made
 
@@ -184,6 +210,10 @@ def _is_open(connection: http.client.HTTPConnection) -> bool:
         return not select.select([connection.sock], [], [], 0)[0]
     except (OSError, ValueError):
         return False
+
+
+def _is_sendable(text: str) -> bool:
+    return text.isascii() and text.isprintable() and " " not in text
 
 
 def _seconds(text: str | None) -> float | None:
