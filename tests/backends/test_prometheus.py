@@ -29,7 +29,9 @@ HOSTILE = 'a"b\\c\nd{e="f"}'
 LOAD = """
     import sys
     from contextlib import suppress
-    from lakelog.core import DeltaLog, Operation, delete_rows, merge, read_arrow, write_arrow
+    from lakelog.core import (
+        DeltaLog, Operation, appender, delete_rows, merge, read_arrow, write_arrow
+    )
     from lakelog.core.actions import SetTransaction
     from lakelog.core.engine.commit import BATCH, observing
     from lakelog.core.errors import DeltaError
@@ -53,6 +55,10 @@ LOAD = """
         log.checkpoint()
         append = lambda _: write_arrow(log, {"id": [1]}, mode="append")
         observing(conf, BATCH, log.table, append, batch=1, query_id="q")
+        dead = []
+        options = {"save_every": 0.01, "dead_letter": dead.append}
+        with appender(log, app_id="feed", every=0.02, **options) as rows:
+            rows.append([{"id": 1}, {"id": "no number"}], seq=(rows.last_seq or 0) + 1)
 
     load()
     for line in sys.stdin:

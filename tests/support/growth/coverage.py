@@ -104,7 +104,8 @@ _REASONS = {
     "takes rows in memory, or commits them as write_arrow does, which is measured": """
         appender Appender.append Appender.app_id Appender.close Appender.flush Appender.last_seq
         Appender.metrics Appender.rejected_sample AsyncAppender.append AsyncAppender.flush
-        AsyncAppender.last_seq AsyncAppender.metrics Ticket.done Ticket.result cli.append
+        Appender.reject AsyncAppender.last_seq AsyncAppender.metrics Ticket.done Ticket.result
+        Ticket.saved Ticket.wait_saved cli.append
     """,
     "reads as to_batches or to_arrow, which are measured": """
         Scan.narrowed Scan.head Scan.to_arrow Scan.to_duckdb Scan.to_pandas Scan.to_polars
