@@ -165,9 +165,17 @@ class CommitGroups:
                 if version is not None:
                     return version
             return outcome_of(member)
+        except CommitOutcomeUnknownError:
+            raise
+        except Exception as exc:
+            # Of a signal's handler, as one that limits a job: to its caller it means that nothing
+            # was committed.
+            fate = member.fate
+            if fate is not None and fate.landing.version is None and _is_in_doubt(fate, exc):
+                raise _unknown(member, fate, exc) from exc
+            raise
         except BaseException as exc:
-            if not isinstance(exc, Exception):
-                _note_doubt(member, exc)
+            _note_doubt(member, exc)
             raise
         finally:
             self._leave(member)
@@ -254,29 +262,33 @@ def outcome_of(member: Member) -> int:
             raise stopped from fate.error
         return fate.landing.version
     if fate.landing.is_possible:
-        raise _unknown(fate) from fate.error
+        raise _unknown(member, fate, fate.error) from fate.error
     member.share(None)
     return member.alone()
 
 
-def _unknown(fate: Fate) -> CommitOutcomeUnknownError:
-    error = fate.error
+def _unknown(member: Member, fate: Fate, error: BaseException | None) -> CommitOutcomeUnknownError:
     if isinstance(error, CommitOutcomeUnknownError):
         path, seen = error.path, error.evidence
     else:
-        path = commit_path(fate.table, fate.landing.tried or 0)
+        tried = fate.landing.tried
+        first = member.snapshot.version + 1
+        path = commit_path(fate.table, first if tried is None else tried)
         seen = f"it was interrupted by {type(error).__name__}"
     return CommitOutcomeUnknownError(
         path, f"{seen}; it is one commit of several transactions, with the txnId {fate.txn_id}"
     )
 
 
+def _is_in_doubt(fate: Fate, exc: BaseException) -> bool:
+    """Whether a commit may land though one of its members leaves."""
+    return fate.error is not exc and (not fate.is_over or fate.landing.is_possible)
+
+
 def _note_doubt(member: Member, exc: BaseException) -> None:
     """Say to Ctrl-C and its like how to find out about a commit that others make."""
     fate = member.fate
-    if fate is None or fate.error is exc:
-        return
-    if not fate.is_over or fate.landing.is_possible:
+    if fate is not None and _is_in_doubt(fate, exc):
         exc.add_note(
             f"The transaction {member.txn_id} on {fate.table} was interrupted while others "
             f"committed it; it landed if a version's commitInfo.txnId is {fate.txn_id}."

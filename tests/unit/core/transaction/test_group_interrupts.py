@@ -14,6 +14,7 @@ import pytest
 
 from lakelog.core import DeltaLog, Operation, write_arrow
 from lakelog.core.commit import loop
+from lakelog.core.errors import CommitOutcomeUnknownError
 from lakelog.core.transaction import committer, group
 from lakelog.core.transaction.group import CommitGroups
 from support.faults import Fault, FaultyLogStore
@@ -55,9 +56,13 @@ def _paths(log: DeltaLog) -> list[str]:
 
 
 class _Interruptible(threading.Event):
-    """Lets a test interrupt the thread that waits for it, as Ctrl-C would."""
+    """Lets a test interrupt the thread that waits for it, as the handler of a signal would."""
 
     is_interrupted = False
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self._error = error
 
     def interrupt(self) -> None:
         self.is_interrupted = True
@@ -66,17 +71,22 @@ class _Interruptible(threading.Event):
     def wait(self, timeout: float | None = None) -> bool:
         done = super().wait(timeout)
         if self.is_interrupted:
-            raise KeyboardInterrupt
+            raise self._error
         return done
 
 
 class _Victim:
     """A writer whose wait for others is interrupted."""
 
-    def __init__(self, writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        monkeypatch: pytest.MonkeyPatch,
+        error: BaseException | None = None,
+    ) -> None:
         self.txn = writer.txn
         self._writer = writer
-        self._woken = _Interruptible()
+        self._woken = _Interruptible(error or KeyboardInterrupt())
         self._over = threading.Event()
         self.was_in_doubt: bool | None = None
         enter = CommitGroups.enter
@@ -142,6 +152,41 @@ def test_who_is_interrupted_while_others_commit_it_is_in_doubt(
         assert sorted([found[1], found[3]]) == [2, 3]
         assert not victim.txn.may_be_committed
         assert _paths(table) == ["f0", "f1", "f3"]
+
+
+def test_whose_job_is_ended_while_it_waits_is_in_no_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = _table()
+    log = grouping_log(table)
+    first, *others = _writers(log, 3)
+    victim = _Victim(others[1], monkeypatch, TimeoutError("the job took too long"))
+    found = in_one_turn(log, first, [others[0], victim], meanwhile=victim.interrupt)
+    assert isinstance(found[2], TimeoutError)
+    assert found[:2] == [1, 2]
+    assert victim.was_in_doubt is False
+    assert _paths(table) == ["f0", "f1"]
+
+
+def test_whose_job_is_ended_while_others_commit_it_is_not_called_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # It would be run again, and its rows would be there twice.
+    table = _table()
+    log = grouping_log(table)
+    first, *others = _writers(log, 3)
+    victim = _Victim(others[1], monkeypatch, TimeoutError("the job took too long"))
+
+    def before_anything_is_sent(members: Sequence[Member]) -> list[Action]:
+        victim.interrupt()
+        return group.joint_actions(members)
+
+    monkeypatch.setattr(committer, "joint_actions", before_anything_is_sent)
+    found = in_one_turn(log, first, [others[0], victim])
+    assert isinstance(found[2], CommitOutcomeUnknownError)
+    assert isinstance(found[2].__cause__, TimeoutError)
+    assert found[2].path.endswith("/00000000000000000001.json")
+    assert found[:2] == [1, 2]
+    assert victim.was_in_doubt is True
+    assert _paths(table) == ["f0", "f1", "f2"]
 
 
 def test_a_commit_within_a_commit_does_not_wait_for_itself() -> None:
