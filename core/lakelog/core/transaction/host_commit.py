@@ -176,6 +176,8 @@ class HostCommits:
         try:
             ticket = self._queue.enter(_to_bytes(member))
         except (OSError, TypeError) as exc:  # a value that JSON does not have
+            if isinstance(exc, OSError) and not _is_of_files(exc):
+                raise
             return self._apart(member, exc)
         try:
             return self._wait(member, ticket, newest)
@@ -216,8 +218,14 @@ class HostCommits:
             try:
                 heard = self._listen(ticket, turn)
             except Exception as exc:
+                is_withdrawn = _is_withdrawn(ticket)
+                if is_withdrawn and not _is_of_files(exc):
+                    member.share(None)
+                    raise
                 logger.warning("%s: %s can't be used (%s)", member.txn_id, self._queue.folder, exc)
-                heard = _Heard() if _is_withdrawn(ticket) else _Heard(Step("unknown"))
+                if not is_withdrawn:
+                    return self._conclude(member, None, Step("unknown"), why=exc)
+                heard = _Heard()
             except BaseException as exc:
                 if _is_withdrawn(ticket):
                     member.share(None)
@@ -285,7 +293,7 @@ class HostCommits:
             while (known := log.known_snapshot) is not None:
                 version, info = known.version + 1, known.commit_info
                 before, _, lines = (self._queue.shared(version) or b"").partition(b"\n")
-                if not before or info is None or info.txn_id != before.decode():
+                if not before or info is None or info.txn_id != before.decode(errors="replace"):
                     return
                 log.after_commit(parse_commit(lines, version, commit_path(log.table, version)))
                 if log.known_version == known.version:
@@ -386,6 +394,7 @@ class HostCommits:
                 if step is None or not step.is_last:
                     self._settle(group, is_ours=False)
                     group.wake()
+            with contextlib.suppress(OSError):  # also what can't be read
                 if not group.is_awaited():
                     group.remove()
 
@@ -419,8 +428,16 @@ class HostCommits:
                 return found
 
     def _send_again(self, group: Group, step: Step) -> Step:
+        data = group.kept(step.lines)
+        try:
+            return self._sent_again(data, step)
+        except Exception as exc:
+            logger.warning("%s: version %d is in doubt (%s)", self._log.table, step.version, exc)
+            return Step("unknown", step.version)
+
+    def _sent_again(self, data: bytes, step: Step) -> Step:
         log, limits = self._log, self._limits
-        header, _, body = group.kept(step.lines).partition(b"\n")
+        header, _, body = data.partition(b"\n")
         sent = _SentLines(body)
         about: dict[str, Any] = orjson.loads(header)
         info = about["info"] and CommitInfo.from_json_value(about["info"])
@@ -453,17 +470,16 @@ class HostCommits:
         def left() -> float:
             return deadline - limits.reserve - log.clock.monotonic()
 
-        try:
-            with hold_lock(
-                lock_for(log.store, log.table, log.conf), log.table, timeout=limits.seconds
-            ):
-                return limited(left, settle)
-        except Exception as exc:
-            logger.warning("%s: version %d is in doubt (%s)", log.table, step.version, exc)
-            return Step("unknown", step.version)
+        with hold_lock(lock_for(log.store, log.table, log.conf), log.table, timeout=limits.seconds):
+            return limited(left, settle)
 
     def _conclude(
-        self, member: Member, group: Group | None, step: Step, name: str | None = None
+        self,
+        member: Member,
+        group: Group | None,
+        step: Step,
+        name: str | None = None,
+        why: Exception | None = None,
     ) -> int:
         """Make the outcome that the files say the member's own.
 
@@ -472,23 +488,26 @@ class HostCommits:
             group: what committed it; None where its request is in none.
             step: the last one.
             name: of the member's request; None where it leads the group.
+            why: what ended the wait for the last step.
         """
         landing = Landing()
         after: CommittedTransaction | None = None
         attempts: list[CommitStats] = []
         error: Exception | None = None
-        table, version = self._log.table, max(0, step.version)
+        table = self._log.table
+        version = step.version if step.version >= 0 else member.snapshot.version + 1
         evidence = ""
         if step.kind == "landed" and group is not None:
             try:
                 found = self._committed(member, group, version, name)
-                attempts = [_to_stats(each) for each in group.attempts().splitlines()]
-            except OSError as exc:
+            except Exception as exc:  # the files may hold anything
                 evidence = f"what was committed with it can't be read ({exc})"
             else:
                 if found is not None:  # it is in that version, and not only in the group's folder
                     landing.landed(version)
                     after = found
+                    with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
+                        attempts = [_to_stats(each) for each in group.attempts().splitlines()]
         elif step.kind != "dissolved":
             evidence = (
                 "the storage did not say, or whoever committed it with others is gone"
@@ -501,6 +520,7 @@ class HostCommits:
                 commit_path(table, version),
                 f"{evidence}; it landed if a version's commitInfo.tags name {member.txn_id}",
             )
+            error.__cause__ = why
         member.fate = Fate(
             table=table,
             txn_id=group.txn_id if group is not None else member.txn_id,
@@ -551,6 +571,11 @@ class _Heard:
     group: Group | None = None
     """Whose outcome that is."""
     has_turn: bool = False
+
+
+def _is_of_files(error: Exception) -> bool:
+    """Whether the system raised it, and not a handler of a signal, as one that limits a job."""
+    return isinstance(error, OSError) and error.errno is not None
 
 
 def _is_withdrawn(ticket: Ticket) -> bool:

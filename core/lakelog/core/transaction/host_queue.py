@@ -51,6 +51,7 @@ _KEPT = 100
 _OLD = 60 * 10**9
 """Nanoseconds."""
 _ATTEMPTS = "attempts"
+_KINDS = ("try", "again", "landed", "dissolved", "unknown")
 _STALE_SECONDS = 7 * 86400.0
 
 _open_fifos: set[int] = set()
@@ -89,9 +90,16 @@ class Step:
 
     @classmethod
     def parse(cls, text: str) -> Step:
-        """A step by the text of its link."""
-        kind, version, *lines = text.split(" ")
-        return cls(kind, int(version), *lines)
+        """A step by the text of its link.
+
+        Raises:
+            OSError: it says no step.
+        """
+        kind, _, rest = text.partition(" ")
+        version, _, lines = rest.partition(" ")
+        if kind not in _KINDS or not _is_number(version.removeprefix("-")):
+            raise OSError(errno.EILSEQ, "This is no step of a commit", text)
+        return cls(kind, int(version), lines)
 
 
 class Group:
@@ -135,7 +143,7 @@ class Group:
 
     def last(self) -> Step | None:
         """The last step so far; None before the first."""
-        steps = [int(each) for each in self._names() if each.isdigit()]
+        steps = [int(each) for each in self._names() if _is_number(each)]
         if not steps:
             return None
         self._made = max(steps) + 1
@@ -347,7 +355,7 @@ class HostQueue:
             if kind == _GONE:
                 shutil.rmtree(self.path(each), ignore_errors=True)
             made = name.partition("-")[0]
-            if kind not in (_WAKE, _DRAFT) or not made.isdigit() or self.is_alive(name):
+            if kind not in (_WAKE, _DRAFT) or not _is_number(made) or self.is_alive(name):
                 continue
             if time.time_ns() - int(made) > _OLD:
                 self.drop(name)
@@ -378,7 +386,7 @@ class HostQueue:
             for each in self._names():
                 name, kind = os.path.splitext(each)
                 # Greater ones are of a table that was there before.
-                is_version = kind == _VERSION and name.isdigit()
+                is_version = kind == _VERSION and _is_number(name)
                 if is_version and not version - _KEPT < int(name) <= version:
                     os.unlink(self.path(each))
 
@@ -437,3 +445,8 @@ def _new_name() -> str:
 
 def _is_request(name: str) -> bool:
     return name.endswith(_REQUEST)
+
+
+def _is_number(name: str) -> bool:
+    # There are digits that `int` does not read.
+    return name.isascii() and name.isdigit()

@@ -355,6 +355,107 @@ def test_a_request_that_makes_no_sense_stops_no_leader(table: str) -> None:
         odd.close()
 
 
+def _group(folder: Path, number: str, step: str) -> Path:
+    group = folder / "g.group"
+    group.mkdir()
+    (group / number).symlink_to(step)
+    return group
+
+
+def _empty_lines_of_one_who_waits(folder: Path) -> None:
+    (_group(folder, "0", "again 1 lines") / "lines").touch()
+    os.mkfifo(folder / "1-a.wake")
+    (folder / "g.group" / "1-a").touch()
+
+
+_NONSENSE: dict[str, Callable[[Path], object]] = {
+    "unknown kind": lambda folder: _group(folder, "0", "nothing"),
+    "no version": lambda folder: _group(folder, "0", "try x y"),
+    "more than lines": lambda folder: _group(folder, "0", "again 1 a b c"),
+    "no lines": lambda folder: _group(folder, "0", "again 1"),
+    "odd digit": lambda folder: _group(folder, "\N{SUPERSCRIPT TWO}", "try 1 lines"),
+    "empty lines": _empty_lines_of_one_who_waits,
+    "group that is a file": lambda folder: (folder / "g.group").touch(),
+    "version that is no text": lambda folder: (folder / "1.version").write_bytes(
+        b"\xff\xfe\nlines"
+    ),
+    "version that is a folder": lambda folder: (folder / "1.version").mkdir(),
+    "odd version": lambda folder: (folder / "\N{SUPERSCRIPT TWO}.version").touch(),
+    "odd process": lambda folder: (folder / "\N{SUPERSCRIPT TWO}-a.wake").touch(),
+    "request that is a folder": lambda folder: (folder / "1-a.request").mkdir(),
+}
+
+
+@pytest.mark.parametrize("leave", _NONSENSE.values(), ids=_NONSENSE)
+def test_what_makes_no_sense_in_the_queue_stops_no_commit(
+    table: str, leave: Callable[[Path], object]
+) -> None:
+    queue, key = _queue(table)
+    with host_lock(key):
+        os.makedirs(queue.folder)
+    leave(Path(queue.folder))
+    kept = [
+        os.open(each, os.O_RDWR | os.O_NONBLOCK)
+        for each in Path(queue.folder).glob("*.wake")
+        if each.is_fifo()
+    ]
+    try:
+        for version in (1, 2):
+            assert _append(_transaction(table), add_file(f"f{version}"))() == version
+    finally:
+        for fd in kept:
+            os.close(fd)
+
+
+def test_what_was_committed_with_others_and_can_not_be_read_is_in_doubt(table: str) -> None:
+    queue, key = _queue(table)
+    txn = _transaction(table)
+
+    def taken(self: host_queue.Ticket, _seconds: float) -> None:
+        group = host_queue.Group(queue, "g")
+        group.make()
+        assert group.take(self.name)
+        name = group.keep(b"nothing that was ever sent")
+        assert group.add(host_queue.Step("try", 1, name))
+        assert group.add(host_queue.Step("landed", 1))
+
+    patched = mock.patch.object(host_queue.Ticket, "wait", taken)
+    with patched, host_lock(key), pytest.raises(CommitOutcomeUnknownError, match="can't be read"):
+        _append(txn, add_file("f"))()
+    assert txn.may_be_committed
+
+
+class _JobTimeoutError(Exception):
+    """As the handler of an alarm raises it."""
+
+
+@pytest.mark.parametrize("error", [_JobTimeoutError, TimeoutError])
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_whose_job_is_ended_while_it_waits_does_not_go_on(
+    table: str, is_taken: bool, error: type[Exception]
+) -> None:
+    queue, key = _queue(table)
+    txn = _transaction(table)
+
+    def ended(self: host_queue.Ticket, _seconds: float) -> None:
+        if is_taken:
+            group = host_queue.Group(queue, "g")
+            group.make()
+            assert group.take(self.name)
+        raise error("the job took too long")
+
+    # Another one may commit what it took: that must not be called a failure.
+    expected = CommitOutcomeUnknownError if is_taken else error
+    patched = mock.patch.object(host_queue.Ticket, "wait", ended)
+    with patched, host_lock(key), pytest.raises(expected) as raised:
+        _append(txn, add_file("f"))()
+    assert txn.may_be_committed is is_taken
+    if is_taken:
+        assert isinstance(raised.value.__cause__, CommitOutcomeUnknownError)
+        assert isinstance(raised.value.__cause__.__cause__, error)
+    assert _paths(table) == []
+
+
 def test_descriptors_from_1024_on_are_waited_for(table: str) -> None:
     queue, key = _queue(table)
     with host_lock(key):
@@ -442,10 +543,13 @@ def test_folders_of_tables_that_are_gone_go(table: str) -> None:
     idle, used = parent / "idle.queue", host_queue.HostQueue(str(parent / "used.queue"))
     for folder in (idle, Path(used.folder)):
         (folder / "g.group").mkdir(parents=True)
+    lock = parent / "idle.lock"
+    lock.touch()
     ticket = used.enter(b"a request")
-    for folder in (idle, Path(used.folder)):
-        os.utime(folder, (0, 0))
+    for each in (idle, Path(used.folder), lock):
+        os.utime(each, (0, 0))
     queue.enter(b"a request").close()
     assert not idle.exists()
+    assert lock.exists()  # another process may hold it
     assert Path(used.folder).exists()  # whoever waits there isn't old, whatever the clock says
     ticket.close()
