@@ -35,6 +35,13 @@ class CatalogConf:
         """Lakelog's key, in full."""
         return f"{keys.CATALOG.name}.{self.name}.{rest}"
 
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The name, and all that is set: the same lead to the same catalog, as the same user."""
+        prefixes = (self.spark_key(), self.own_key(""))
+        found = (pair for pair in self.conf.items() if pair[0].startswith(prefixes))
+        return (("", self.name), *sorted(found))
+
     def get(self, rest: str = "") -> str | None:
         """The value of a key of Spark's; None where it is not set or empty."""
         return self.conf.get(self.spark_key(rest), "").strip() or None

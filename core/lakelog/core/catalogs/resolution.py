@@ -37,8 +37,7 @@ def catalog_for(name: str, conf: DeltaConf) -> Catalog:
         DeltaAnalysisError: its class can't be had, or the conf of it is wrong.
     """
     found = CatalogConf(name, conf)
-    prefixes = (found.spark_key(), found.own_key(""))
-    key = (("", name), *sorted(pair for pair in conf.items() if pair[0].startswith(prefixes)))
+    key = found.pairs
     made = _made.get(key)
     if made is None:
         while len(_made) >= _MOST:

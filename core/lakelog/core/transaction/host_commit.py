@@ -50,6 +50,8 @@ import orjson
 
 from lakelog.core.actions import CommitInfo, action_from_json
 from lakelog.core.actions.operation import Operation
+from lakelog.core.catalogs.catalog_conf import CatalogConf
+from lakelog.core.catalogs.refusals import governed
 from lakelog.core.commit.attempt import Attempt, Landing
 from lakelog.core.commit.backoff import Backoff
 from lakelog.core.commit.commit_settings import CommitSettings
@@ -659,7 +661,9 @@ def _queue_key(log: TableLog) -> str:
     conf = travelling_conf(log.conf, log.table)
     kept = sorted(each for each in conf.items() if not each[0].startswith("spark.app."))
     around = sorted(each for each in os.environ.items() if _ENVIRONMENT.match(each[0]))
-    about = [_FORM, engine_info(), _host(), log.table, kept, around]
+    store = governed(log.store)
+    asked = store and CatalogConf(store.catalog.name, log.conf).pairs
+    about = [_FORM, engine_info(), _host(), log.table, kept, around, asked]
     digest = hashlib.sha256(repr(about).encode("utf-8", "surrogateescape")).hexdigest()
     return f"commits:{digest}"
 

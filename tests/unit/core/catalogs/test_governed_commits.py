@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakelog.core import DeltaLog
 from lakelog.core.catalogs.governed_store import GovernedStore
 from lakelog.core.errors import (
     CatalogError,
@@ -20,6 +21,7 @@ from lakelog.core.errors import (
     UnsupportedFeatureError,
 )
 from lakelog.core.log.file_names import commit_path
+from lakelog.core.transaction.host_commit import HostCommits
 from lakelog.logstores import MemoryLogStore
 from support.commits import append
 from support.examples import examples
@@ -29,7 +31,6 @@ from support.model_catalog import ModelCatalog, make_model_table, open_model
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lakelog.core import DeltaLog
     from lakelog.core.catalogs.names import TableName
 
 ROUNDS = 12
@@ -56,6 +57,22 @@ def published(name: TableName) -> list[int]:
     location = ModelCatalog.tables[name].location
     found = MemoryLogStore().list_from(f"{location}/_delta_log/")
     return [int(each.name[:20]) for each in found if each.name.endswith(".json")]
+
+
+def test_processes_with_another_token_for_the_catalog_do_not_commit_for_each_other() -> None:
+    # The catalog would take the one for the other.
+    name = make_model_table()
+    log = open_model(name)
+    token = f"spark.sql.catalog.{name.catalog}.token"
+
+    def queue(**more: str) -> str:
+        conf = {**log.conf, **more}
+        return HostCommits(DeltaLog.for_table(str(name), conf))._key
+
+    one = queue(**{token: "one"})
+    assert one == queue(**{token: "one"})
+    assert one != queue(**{token: "two"})
+    assert one == queue(**{token: "one", "spark.sql.catalog.another.token": "two"})
 
 
 def test_a_commit_is_staged_ratified_published_and_reported_by_the_next() -> None:
