@@ -156,6 +156,7 @@ def test_no_commit_switches_on_what_its_protocol_lacks(metadata: Metadata) -> No
 def test_every_feature_with_a_switch_is_tried() -> None:
     tried = {name for metadata in ON.values() for name in active_features(metadata)}
     with_switch = {f.name for f in features.FEATURES.values() if f.switch}
+    with_switch -= {"catalogManaged"}  # a catalog switches it on, and no metadata
     assert with_switch <= tried
 
 
