@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
+import pyarrow as pa
 
 from lakelog.core.actions.file_table import TOMBSTONE_SCHEMA
 from lakelog.core.errors import LogGapError
@@ -16,15 +17,13 @@ from lakelog.logstores.threads import REQUESTS, in_order
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
-
     from lakelog.logstores import FileStatus, LogStore
-
 
 _TAKE_NOTHING_OUT: Final = frozenset({"add", "commitInfo"})
 _FEW_LINES: Final = 1000
 """What so many are as objects is little beside the limit for a commit."""
-_NO_ROWS: Final = TOMBSTONE_SCHEMA.empty_table()
+# `empty_table` would import pandas.
+_NO_ROWS: Final = pa.Table.from_batches([], TOMBSTONE_SCHEMA)
 
 
 class Taken(NamedTuple):
