@@ -298,7 +298,7 @@ def test_a_storage_that_fails_for_long_says_what_is_safe(table: str) -> None:
 def test_who_was_idle_looks_for_a_take_over_first(table: str) -> None:
     clock = ManualClock()
     # Its interval is longer still: no commit finds out before.
-    a = saving_appender(log_on(LocalLogStore(), table, clock), every=30 * 24 * 3600)
+    a = saving_appender(log_on(LocalLogStore(), table, clock), every=10 * 24 * 3600)
     save(a, 0)
     saving_appender(table).close()
     # As after a week, when the take-over was deleted.
