@@ -14,11 +14,7 @@ from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
 from lakelog.core.actions.operation import json_text
-from lakelog.core.arrays import array_of
-from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaConcurrentModificationException
 
 if TYPE_CHECKING:
@@ -117,6 +113,7 @@ class Compactor:
 
     def _compact(self, paths: Sequence[str], most: int) -> Sequence[AddFile]:
         """The files that the rows are in now; none where there was nothing to do."""
+        from lakelog.core.actions.file_keys import are_among
         from lakelog.core.actions.file_table import to_add_files
         from lakelog.core.features.protocol import supported_features
         from lakelog.core.maintain.optimize.committing import OptimizeBatch
@@ -128,7 +125,7 @@ class Compactor:
         if "clustering" in supported_features(snapshot.protocol):
             return ()  # which has an order to keep
         table = snapshot.file_table
-        ours = pc.is_in(table["path"], value_set=array_of(paths, pa.string()))
+        ours = are_among(log.table, table["path"], paths)
         found = to_add_files(table.filter(ours))
         groups = split_by_partition(snapshot, found, session_tz=log.conf.session_tz)
         bins = [Bin(key, tuple(files)) for key, files in groups if len(files) > 1]
