@@ -28,6 +28,7 @@ class DeltaLog(TableLog):
     other, as if in two processes.
     """
 
+    @read_arguments
     def start_transaction(self, *, newest: bool = True) -> OptimisticTransaction:
         """Start a transaction on the newest version; on none where the table does not exist yet.
 

@@ -270,6 +270,7 @@ class TableLog:
         else:
             self._made = made[0], now + min(made[1], _LONGEST_CREATE)
 
+    @read_arguments
     def was_just_made(self, version: int) -> bool:
         """Internal, for the core: whether this process created a version a moment ago.
 

@@ -154,6 +154,10 @@ DOORS: dict[str, tuple[Callable[..., object], dict[str, str]]] = {
         lambda uri, **given: API.convert_to_delta(_folder(uri), **given),
         {"properties": "properties", "user_metadata": "text"},
     ),
+    "appender": (
+        lambda uri, app_version=None, **given: API.appender(uri, **{"app_id": "a"} | given),
+        {"app_id": "text", "max_bytes": "whole"},
+    ),
     "set_properties": (alter.set_properties, {"properties": "properties"}),
     "unset_properties": (alter.unset_properties, {"names": "names"}),
     "add_constraint": (
@@ -204,7 +208,7 @@ NO_VALUE_OF_THE_LOG = {
     *("partition_schema", "collect_stats", "non_ascii_paths", "progress", "unknown"),
     *("retention_hours", "dry_run", "inventory", "backup"),
     *("source", "target", "timestamp", "shallow", "replace_target", "full", "truncate_history"),
-    "with_schema_evolution",
+    *("with_schema_evolution", "every", "save_every", "patience", "dead_letter", "compact"),
 }
 """Places, rows, choices and conditions: what is refused elsewhere, or never written."""
 WRITES_NO_LOG = {

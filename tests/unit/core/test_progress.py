@@ -89,7 +89,7 @@ def test_nothing_is_drawn_in_a_pipe(monkeypatch: pytest.MonkeyPatch, clock: list
     pipe = io.StringIO()
     monkeypatch.setattr(sys, "stderr", pipe)
     # Where nothing is drawn, what would draw it need not be there.
-    monkeypatch.setattr(module, "find_spec", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with progress_callback("auto") as report:
         clock[0] += 3
         report(step(1))
@@ -100,7 +100,7 @@ def test_a_missing_extra_is_named_before_anything_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal(monkeypatch)
-    monkeypatch.setattr(module, "find_spec", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"progress='auto'.*cli"):
         write_arrow(str(tmp_path / "t"), {"a": [1]}, progress="auto")
     assert not (tmp_path / "t").exists()

@@ -118,7 +118,12 @@ def doors() -> dict[str, Callable[[str], object]]:
             if each.default is each.empty
             and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
         ]
-        found[name] = partial(_called, function, needed)
+        named = {
+            each.name: _argument(each.name)
+            for each in parameters[1:]
+            if each.default is each.empty and each.kind is each.KEYWORD_ONLY
+        }
+        found[name] = partial(_called, partial(function, **named), needed)
     return found
 
 

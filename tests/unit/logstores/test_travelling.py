@@ -121,6 +121,8 @@ HOME_ONLY = {
     "spark.hadoop.": "the beginning of others",
     "spark.": "the beginning of others",
     "spark.databricks.": "the beginning of others",
+    "spark.app.": "the beginning of others",
+    "spark.sql.catalog.": "the beginning of others; a catalog and its token stay where it is asked",
     "spark.lakelog.conformance.password": "no key of a user's: the doctor draws it",
     "spark.lakelog.columns": "no conf key: a name in the footer of a checkpoint",
 }
