@@ -134,6 +134,8 @@ KNOWN = {
     # `LocalLogStore` asks when it is made.
     "logstores/local/file_creation.py": {"fcntl", "os.O_DIRECTORY"},
     "core/portable/syncing.py": {"fcntl"},
+    # `HostCommits` asks when it is made.
+    "core/transaction/host_queue.py": {"os.O_CLOEXEC", "os.O_NONBLOCK", "os.mkfifo"},
     # `LogStoreService` asks when it is made.
     "logstores/service/server.py": {"socket.AF_UNIX"},
     "logstores/service/socket_folder.py": {"os.getuid", "socket.AF_UNIX"},

@@ -75,6 +75,7 @@ from lakelog.core.transaction.group import (
     outcome_of,
 )
 from lakelog.core.transaction.host_queue import Group, HostQueue, Step, Ticket
+from lakelog.logstores import keys
 from lakelog.logstores.limits import limited
 from lakelog.logstores.locks import host_lock, lock_file
 from lakelog.logstores.systems import after_fork, need
@@ -133,7 +134,7 @@ class HostCommits:
         Raises:
             UnsafeLogStoreError: the system has no FIFOs.
         """
-        need(os, "mkfifo", "spark.lakelog.commit.host")
+        need(os, "mkfifo", keys.COMMIT_HOST.name)
         self._log = log
         self._key = _queue_key(log)
         self._limits = log.conf.derived(CommitSettings).limits

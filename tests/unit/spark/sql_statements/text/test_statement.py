@@ -58,7 +58,7 @@ def test_other_text_makes_another_statement() -> None:
 class Session:
     """A session in which every path is a table of one column, and what is done to it is nothing."""
 
-    conf = SimpleNamespace(get=lambda *_: "parquet")
+    conf = SimpleNamespace(get=lambda _, otherwise="parquet": otherwise)
     catalog = SimpleNamespace(
         currentCatalog=lambda: "spark_catalog",
         currentDatabase=lambda: "default",
