@@ -178,7 +178,7 @@ def _row(text: bytes, at: int) -> dict[str, Any]:
 
     try:
         row = json.loads(text)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise DeltaAnalysisError(f"line {at} of stdin is not JSON: {exc}") from exc
     if not isinstance(row, dict):
         raise DeltaAnalysisError(f"line {at} of stdin is not an object of JSON: {text[:100]!r}")

@@ -106,6 +106,8 @@ def test_lines_without_a_number_go_to_the_file_as_well(table: str, tmp_path: Pat
     [
         ('{"id": 1}\nnothing\n', (), "line 2 of stdin is not JSON"),
         ('{"id": 1}\n[2]\n', (), "line 2 of stdin is not an object"),
+        (f'{{"id": {100_000 * "["}\n', (), "line 1 of stdin is not JSON"),
+        ('{"id": 1.5}\n', (), "can't hold its value"),
         ('{"id": 1}\n{"id": "x"}\n', (), "can't hold its value"),
         ('{"id": 5}\n{"id": 4}\n', ("--seq-field", "id"), "line 2 of stdin has id 4, after 5"),
         ('{"id": 5}\n{}\n', ("--seq-field", "id"), "line 2 of stdin has id None"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, time
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -59,6 +61,7 @@ def typed_table(given: Any, schema: StructType) -> pa.Table:
 
 def _typed(name: str, values: Any, kind: pa.DataType) -> Any:
     try:
+        _refuse_losses(values, kind)
         return pa.array(values, kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as exc:
         at = _first_unfit(values, kind)
@@ -66,6 +69,61 @@ def _typed(name: str, values: Any, kind: pa.DataType) -> Any:
         raise DeltaAnalysisError(
             f"the column {name} of type {kind} can't hold its value{where}: {exc}", column=name
         ) from exc
+
+
+def _refuse_losses(values: Iterable[Any], kind: pa.DataType) -> None:
+    """Refuse what Arrow would cut without a word, to make it fit, at any depth.
+
+    Raises:
+        ValueError: a part of a number or of a time, or a field that the type does not have.
+    """
+    if not _may_lose(kind) or getattr(values, "dtype", "O") != "O":
+        return  # what has a type is checked by Arrow
+    given = [each for each in values if each is not None]
+    if pa.types.is_struct(kind):
+        rows = [each for each in given if isinstance(each, Mapping)]
+        names = {field.name for field in kind}
+        for name in dict.fromkeys(name for row in rows for name in row):
+            if name not in names:
+                raise ValueError(f"it has {name!r}, which {kind} does not have")
+        for field in kind:
+            _refuse_losses([row.get(field.name) for row in rows], field.type)
+    elif pa.types.is_map(kind):
+        pairs = [
+            pair for each in given for pair in (each.items() if isinstance(each, Mapping) else each)
+        ]
+        _refuse_losses([key for key, _ in pairs], kind.key_type)
+        _refuse_losses([item for _, item in pairs], kind.item_type)
+    elif _is_list(kind):
+        _refuse_losses([item for each in given for item in each], kind.value_type)
+    elif any(each is not int for each in set(map(type, given))):
+        for each in given:
+            if _is_cut(each, kind):
+                raise ValueError(f"a part of {shown(each)} would be lost")
+
+
+def _may_lose(kind: pa.DataType) -> bool:
+    types = pa.types
+    if types.is_map(kind):
+        return _may_lose(kind.key_type) or _may_lose(kind.item_type)
+    if _is_list(kind):
+        return _may_lose(kind.value_type)
+    is_cut = types.is_integer(kind) or types.is_date(kind) or types.is_timestamp(kind)
+    return bool(is_cut or types.is_struct(kind))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _is_cut(value: Any, kind: pa.DataType) -> bool:
+    if pa.types.is_integer(kind):
+        # NaN is not equal to itself, and left to Arrow; so is NaT.
+        has_parts = isinstance(value, Decimal) or hasattr(value, "is_integer")
+        return has_parts and bool(value == value and int(value) != value)
+    if pa.types.is_date(kind):
+        return isinstance(value, datetime) and value == value and value.time() != time()
+    return bool(getattr(value, "nanosecond", 0) > 0)
 
 
 def unfit_value(data: Any) -> str | None:
@@ -114,6 +172,8 @@ def _first_unfit(values: Any, kind: pa.DataType | None) -> int | None:
 
 def _fits(values: Any, kind: pa.DataType | None) -> bool:
     try:
+        if kind is not None:
+            _refuse_losses(values, kind)
         pa.array(values, kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return False

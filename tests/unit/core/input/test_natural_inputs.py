@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 
 from lakelog.core import (
     DeltaLog,
+    appender,
     convert_to_delta,
     create_table,
     delete_rows,
@@ -360,3 +363,61 @@ def test_a_type_that_delta_does_not_have_is_named_alone(text: str, kind: str) ->
 def test_a_length_is_no_type_of_its_own() -> None:
     with pytest.raises(DeltaAnalysisError, match=r"varchar\(3\)"):
         type_from("varchar(3)")
+
+
+UTC_NOON = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)
+CUT: list[tuple[str, Any, str]] = [
+    ("bigint", 1.5, "1.5"),
+    ("int", Decimal("1.5"), "1.5"),
+    ("tinyint", np.float32(1.5), "1.5"),
+    ("date", UTC_NOON, "2026"),
+    ("timestamp", pd.Timestamp(1, unit="ns", tz="UTC"), "1970"),
+    ("array<int>", [1, 1.5], "1.5"),
+    ("map<string, int>", {"a": 1.5}, "1.5"),
+    ("map<int, string>", [(1.5, "a")], "1.5"),
+    ("struct<a: bigint>", {"a": 1, "b": 2}, "'b'"),
+    ("struct<a: bigint>", {"A": 1}, "'A'"),
+    ("array<struct<a: struct<b: date>>>", [{"a": {"b": UTC_NOON}}], "2026"),
+    ("array<struct<a: struct<b: date>>>", [None, {"a": {"c": None}}], "'c'"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "says"), CUT)
+def test_values_that_a_type_would_cut_are_refused(
+    tmp_path: Path, kind: str, value: Any, says: str
+) -> None:
+    uri = str(tmp_path / "t")
+    rows = [{"x": None}, {"x": value}]
+    with pytest.raises(DeltaAnalysisError, match=r"column x .* in row 1: ") as caught:
+        write_arrow(uri, rows, schema={"x": kind})
+    assert says in str(caught.value)
+    create_table(uri, {"x": kind})
+    with appender(uri, app_id="a", schema_mode="merge") as a:
+        with pytest.raises(DeltaAnalysisError, match="column x"):
+            a.append(rows)
+        with pytest.raises(DeltaAnalysisError, match="column x"):
+            a.append({"x": [None, value]})
+    assert read_arrow(uri).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "held"),
+    [
+        ("bigint", 2.0, 2),
+        ("bigint", Decimal(2), 2),
+        ("bigint", np.int32(2), 2),
+        ("date", UTC_NOON.replace(hour=0), dt.date(2026, 1, 31)),
+        ("date", pd.Timestamp("2026-01-31"), dt.date(2026, 1, 31)),
+        ("timestamp", pd.Timestamp(UTC_NOON), UTC_NOON),
+        ("struct<a: bigint, b: int>", {"a": 1}, {"a": 1, "b": None}),
+        ("struct<a: bigint>", (1,), {"a": 1}),
+        ("array<int>", np.array([1, 2]), [1, 2]),
+        ("map<int, string>", {1: None}, [(1, None)]),
+    ],
+)
+def test_values_that_a_type_holds_are_taken(
+    tmp_path: Path, kind: str, value: Any, held: Any
+) -> None:
+    uri = str(tmp_path / "t")
+    write_arrow(uri, [{"x": value}, {"x": None}], schema={"x": kind})
+    assert read_arrow(uri)["x"].to_pylist() == [held, None]

@@ -31,7 +31,7 @@ from lakelog.core.dml.appending.segments import Segments, turn_app
 from lakelog.core.errors import AppenderFullError, AppenderStoppedError, DeltaAnalysisError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
     from typing import Self
 
@@ -192,12 +192,16 @@ class Appender:
             AppenderFullError: there was no room; the rows were not taken.
             AppenderStoppedError: it takes no more.
         """
+        return self._offered(rows, seq)(timeout)
+
+    def _offered(self, rows: GivenRows, seq: int | None) -> Callable[[float | None], Ticket]:
+        """What takes the rows, within a time to wait for room; a stream is read but once."""
         self._check_process()
         if seq is not None:
             seq = read_whole(seq, "seq")
             require(seq, lambda each: each >= 0, "seq", "0 or more")
         if (known := self._intake.recorded(seq)) is not None:
-            return known
+            return lambda _: known
         dead = self._dead
         table, unfit = fitted_rows(
             rows, self._snapshot, merges=self._merges, sifts=dead is not None
@@ -207,7 +211,8 @@ class Appender:
             if dead is not None:
                 dead.put([UnfitRow(number, row, str(exc)) for row, exc in unfit])
 
-        return self._intake.put(table, seq, timeout, put_aside if unfit else None)
+        before = put_aside if unfit else None
+        return lambda timeout: self._intake.put(table, seq, timeout, before)
 
     def reject(self, row: Mapping[str, Any], reason: str, *, seq: int) -> None:
         """Put a row aside as a dead letter: one that the producer itself can't read.
@@ -408,13 +413,14 @@ class AsyncAppender:
         Raises:
             DeltaError: what `Appender.append` raises.
         """
+        take = self._appender._offered(rows, seq)
         try:
             # In the order of the calls, which threads would not keep.
-            return self._appender.append(rows, seq=seq, timeout=0)
+            return take(0)
         except AppenderFullError:
             if timeout == 0:
                 raise
-        return await asyncio.to_thread(self._appender.append, rows, seq=seq, timeout=timeout)
+        return await asyncio.to_thread(take, timeout)
 
     async def flush(self) -> int:
         """See `Appender.flush`.

@@ -287,4 +287,7 @@ def joined(appends: Sequence[Append], table: StructType) -> tuple[int, pa.Table]
                 break
         count += 1
     tables = [each.rows for each in appends[:count]]
-    return count, pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    try:
+        return count, pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    except pa.ArrowInvalid:  # a number that the type of the other rows can't hold
+        return 1, tables[0].combine_chunks()

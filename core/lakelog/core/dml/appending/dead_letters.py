@@ -67,8 +67,12 @@ class _JsonLines:
             json.dumps({"seq": each.seq, "reason": each.reason, "row": each.row}, default=str)
             for each in rows
         )
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write("".join(f"{line}\n" for line in lines))
+        with self._path.open("a+b") as file:
+            if file.seekable() and file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":  # a crash, or a full disk, has cut a line
+                    file.write(b"\n")
+            file.write("".join(f"{line}\n" for line in lines).encode())
             file.flush()
             # The commit that leaves the rows out comes after this.
             os.fsync(file.fileno())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -13,12 +13,15 @@ from lakelog.core.input.given_rows import arrow_table
 from lakelog.core.input.row_source import RowSource
 from lakelog.core.input.unfit_values import typed_table
 from lakelog.core.schema import StructField, StructType
+from lakelog.core.schema.column_fills import is_filled
 from lakelog.core.schema.rules import check_unique
 from lakelog.core.schema.schema_evolution import check_write_compatible, merge_schemas
 
 if TYPE_CHECKING:
     from lakelog.core.input.given_rows import GivenRows
     from lakelog.core.state.snapshot import Snapshot
+
+_NO_COLUMNS: Final = "the rows have no columns: give each a value of one column at least"
 
 
 def fitted_rows(
@@ -40,9 +43,10 @@ def fitted_rows(
     """
     data: Any = given
     if not _is_python(data):
-        return _fitted_arrow(given, snapshot, merges), []
+        return _owned(_fitted_arrow(given, snapshot, merges)), []
     try:
-        return _typed(data, snapshot.schema, merges), []
+        table = _typed(data, snapshot.schema, merges)
+        return (_owned(table) if isinstance(data, Mapping) else table), []
     except DeltaAnalysisError:
         if not sifts:
             raise
@@ -82,10 +86,24 @@ def _is_python(data: Any) -> bool:
     return isinstance(data, Sequence) and all(isinstance(each, Mapping) for each in data)
 
 
+def _owned(rows: pa.Table) -> pa.Table:
+    """A copy: arrays of NumPy and frames of pandas may be written over while their rows wait."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    with pa.ipc.open_stream(sink.getvalue()) as reader:
+        return reader.read_all()
+
+
 def _typed(data: Any, schema: StructType, merges: bool) -> pa.Table:
     """Rows of Python with the table's types; of columns that it lacks, with their own."""
     rows = data if isinstance(data, Mapping) else None
     names = list(dict.fromkeys(rows or (name for row in data for name in row)))
+    if data and not names:
+        # A row of no values is one of nulls, which takes a column that nothing else fills.
+        names = [field.name for field in schema if not is_filled(field)][:1]
+        if not names:
+            raise DeltaAnalysisError(_NO_COLUMNS)
     found = {name: schema.get(name) if isinstance(name, str) else None for name in names}
     others = [name for name in names if found[name] is None]
     if others and not merges:
@@ -113,10 +131,13 @@ def _fitted_arrow(given: GivenRows, snapshot: Snapshot, merges: bool) -> pa.Tabl
     """Rows that have types, checked against the table's."""
     source = RowSource(given)
     data, schema = from_arrow_schema(source.schema), snapshot.schema
+    tables = list(source.tables())
+    if not source.schema.names and any(each.num_rows for each in tables):
+        raise DeltaAnalysisError(_NO_COLUMNS)
     check_unique(data)
     if merges:
         widens = snapshot.properties.type_widening
         schema = merge_schemas(schema, data, allow_type_widening=widens)
     check_write_compatible(schema, data)
     names = [field.name if (field := schema.get(n)) else n for n in source.schema.names]
-    return pa.concat_tables(list(source.tables())).rename_columns(names)
+    return pa.concat_tables(tables).rename_columns(names)

@@ -11,6 +11,8 @@ import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -56,6 +58,7 @@ from support.manual_clock import ManualClock
 from support.telemetry import heard
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 NEVER = "24h"
@@ -210,6 +213,8 @@ def test_a_number_is_no_way_back(table: str, seq: int, number: int, says: str) -
         (pa.table({"other": [1]}), SchemaMismatchError),
         (5, DeltaAnalysisError),
         ({"id": [1, 2], "name": ["x"]}, DeltaAnalysisError),
+        ([{"id": 1.5}], DeltaAnalysisError),
+        (pa.Table.from_struct_array(pa.array([{}, {}], pa.struct([]))), DeltaAnalysisError),
     ],
 )
 def test_rows_that_do_not_fit_are_refused_at_once(
@@ -220,6 +225,39 @@ def test_rows_that_do_not_fit_are_refused_at_once(
             a.append(given, seq=1)
         a.append(rows(1), seq=1)
     assert ids(table) == [1]
+
+
+def test_memory_that_is_used_again_changes_no_rows_that_wait(table: str) -> None:
+    numbers = np.zeros(2, dtype="int64")
+    frame = pd.DataFrame({"id": numbers}, copy=False)
+    with appender(table, app_id="a", every=NEVER) as a:
+        for each in range(3):
+            numbers[:] = 10 * each
+            a.append({"id": numbers})
+            numbers[:] += 1
+            a.append(pa.table({"id": numbers}))
+            frame.iloc[:, 0] = 10 * each + 2
+            a.append(frame)
+    assert ids(table) == sorted(2 * [0, 1, 2, 10, 11, 12, 20, 21, 22])
+
+
+def test_a_row_of_no_values_is_a_row_of_nulls(table: str, tmp_path: Path) -> None:
+    with appender(table, app_id="a", every=NEVER) as a:
+        a.append([{}])
+        a.append([{}, {"id": 1}])
+        a.append([])
+        a.flush()
+        assert (a.metrics.rows, a.last_seq) == (3, 2)
+    assert read_arrow(table)["id"].to_pylist() == [None, None, 1]
+    filled = str(tmp_path / "filled")
+    long = PrimitiveType("long")
+    defaults = {"delta.feature.allowColumnDefaults": "supported"}
+    create_table(filled, StructType((column_with_default("id", long, "7"),)), properties=defaults)
+    with (
+        appender(filled, app_id="a") as a,
+        pytest.raises(DeltaAnalysisError, match="no columns"),
+    ):
+        a.append([{}])
 
 
 def test_rows_against_a_rule_stop_the_appender_after_those_before_them(table: str) -> None:
@@ -291,6 +329,17 @@ def test_dead_letters_that_can_not_be_put_aside_are_not_taken(table: str, tmp_pa
     assert ids(table) == [1]
 
 
+def test_a_line_of_dead_letters_that_was_cut_spoils_no_other(table: str, tmp_path: Path) -> None:
+    file = tmp_path / "dead.jsonl"
+    file.write_text('{"seq": 0, "rea')
+    with appender(table, app_id="a", every=NEVER, dead_letter=file) as a:
+        for each in "xy":
+            a.append([{"id": each}])
+    cut, *found = file.read_text().splitlines()
+    assert cut == '{"seq": 0, "rea'
+    assert [json.loads(each)["row"] for each in found] == [{"id": "x"}, {"id": "y"}]
+
+
 def test_a_merging_appender_adds_columns(table: str) -> None:
     with appender(table, app_id="a", every=NEVER, schema_mode="merge") as a:
         a.append([{"id": 1, "extra": 1.5}])
@@ -314,6 +363,19 @@ def test_new_columns_of_two_types_are_an_error_of_the_later_rows(table: str) -> 
     assert caught.value.failed_seq == 1
     assert first.result() == 1
     assert ids(table) == [1]
+
+
+def test_numbers_that_no_type_of_both_rows_holds_are_no_reason_to_lose_the_first(
+    table: str,
+) -> None:
+    a = appender(table, app_id="a", every=NEVER, schema_mode="merge")
+    first = a.append([{"id": 1, "extra": 2**53 + 1}])
+    a.append([{"id": 2, "extra": 1.5}])
+    with pytest.raises(AppenderStoppedError) as caught:
+        a.close()
+    assert caught.value.failed_seq == 1
+    assert first.result() == 1
+    assert read_arrow(table)["extra"].to_pylist() == [2**53 + 1]
 
 
 def test_defaults_and_numbers_are_filled_in_whatever_columns_rows_have(tmp_path: Path) -> None:
@@ -587,6 +649,22 @@ def test_coroutines_append(table: str) -> None:
 
     asyncio.run(work())
     assert ids(table) == list(range(20))
+
+
+def test_a_stream_that_waits_for_room_is_read_once(table: str) -> None:
+    def batches(first: int) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"id": pa.array(range(first, first + 100), pa.int64())})
+
+    async def work() -> None:
+        async with appender(table, app_id="a", every=0, max_bytes=1) as a:
+            for each in range(0, 800, 200):
+                await a.append(batches(each))
+                schema = pa.schema([("id", pa.int64())])
+                reader = pa.RecordBatchReader.from_batches(schema, batches(each + 100))
+                await a.append(reader)
+
+    asyncio.run(work())
+    assert ids(table) == list(range(800))
 
 
 @pytest.mark.parametrize(
