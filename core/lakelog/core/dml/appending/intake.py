@@ -228,6 +228,15 @@ class Intake:
             number = self._last + 1 if seq is None else seq
             if before is not None:
                 before(number)
+                if self._last >= number:
+                    raise DeltaAnalysisError(
+                        f"the dead_letter of the appender {self.app_id!r} of {self.table} has "
+                        f"appended to that appender itself, while it was to take seq {number}, "
+                        "which it did not take: give the dead_letter an appender of its own",
+                        table=self.table,
+                        app_id=self.app_id,
+                        seq=number,
+                    )
             self._last, ticket = number, Ticket(number)
             if digest is not None:
                 self._remember(digest, ticket)

@@ -340,6 +340,17 @@ def test_a_line_of_dead_letters_that_was_cut_spoils_no_other(table: str, tmp_pat
     assert [json.loads(each)["row"] for each in found] == [{"id": "x"}, {"id": "y"}]
 
 
+def test_dead_letters_that_come_back_to_their_appender_take_no_number_twice(table: str) -> None:
+    def come_back(_: object) -> None:
+        a.append(rows(-1))
+
+    with appender(table, app_id="a", every=NEVER, dead_letter=come_back) as a:
+        with pytest.raises(DeltaAnalysisError, match="an appender of its own"):
+            a.append([{"id": "x"}, {"id": 5}])
+        assert a.append(rows(6)).seq == 1
+    assert ids(table) == [-1, 6]
+
+
 def test_a_merging_appender_adds_columns(table: str) -> None:
     with appender(table, app_id="a", every=NEVER, schema_mode="merge") as a:
         a.append([{"id": 1, "extra": 1.5}])
