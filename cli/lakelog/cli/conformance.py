@@ -10,7 +10,7 @@ import click
 from lakelog.cli.app import EXIT_CANNOT_RUN, EXIT_FINDING
 from lakelog.cli.output import error_line, line, print_json, progress
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.table_options import table_uri
+from lakelog.cli.table_options import refuse_name, table_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +50,7 @@ def command(
     from lakelog.logstores.object_store.store import BUDGET_KEY
 
     suite = QuickConformance if quick else LogStoreConformance
+    refuse_name(uri, conf)
     uri = table_uri(uri)
     root = _new_folder(uri)
     _refuse_unknown(suite, only)

@@ -9,7 +9,13 @@ import click
 from lakelog.cli.output import heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.table_options import all_option, limit_option, one_line, place_and_store
+from lakelog.cli.table_options import (
+    all_option,
+    limit_option,
+    one_line,
+    place_and_store,
+    refuse_governed,
+)
 from lakelog.core.engine.shown import effect_text, metric_value, parameters_text, time_text
 
 if TYPE_CHECKING:
@@ -42,6 +48,9 @@ def command(uri: str, conf: dict[str, str], limit: int, everything: bool, as_jso
         newest = find_segment(store, name).version
         tell("reading commits")
         entries = read_history(store, name, newest, None if everything else limit)
+        # Tables that a catalog governs have these times: of others nothing more is read.
+        if any("inCommitTimestamp" in each.commit_info for each in entries):
+            refuse_governed(store, name, newest)
     if as_json:
         print_json(
             scrubber.data(

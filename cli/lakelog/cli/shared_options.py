@@ -81,10 +81,10 @@ def conf_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 # The text is not shown: it may be a secret without its key.
                 raise click.UsageError(f"--conf number {number} is not KEY=VALUE.")
             conf[key.strip()] = value.strip()
-        for given in catalogs:
+        for number, given in enumerate(catalogs, start=1):
             name, equals, url = (part.strip() for part in given.partition("="))
             if not (equals and name and url):
-                raise click.UsageError(f"--catalog {given} is not NAME=URL.")
+                raise click.UsageError(f"--catalog number {number} is not NAME=URL.")
             conf[f"spark.sql.catalog.{name}.uri"] = url
         return function(*args, conf=conf, **kwargs)
 

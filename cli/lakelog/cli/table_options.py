@@ -61,6 +61,19 @@ def table_uri(uri: str) -> str:
         raise click.UsageError(f"{error}.") from None
 
 
+def refuse_name(uri: str, conf: Mapping[str, str]) -> None:
+    """Refuse the name of a table where files are written beside it.
+
+    Raises:
+        click.UsageError: it is a name in a catalog of the conf, and no path.
+    """
+    if table_name(uri, known_catalogs(conf)) is not None:
+        raise click.UsageError(
+            f"This command takes a path, and {uri} is a name in a catalog: lakelog describe {uri} "
+            "shows where the table is."
+        )
+
+
 def open_log(uri: str, conf: Mapping[str, str]) -> DeltaLog:
     """The log of a table, by its URI or its name in a catalog; nothing is read yet.
 
@@ -112,19 +125,41 @@ def looked_at(log: DeltaLog, version: int | None, timestamp: str | None) -> Snap
 
     Raises:
         click.UsageError: both are given.
-        DeltaError: there is no such table or version, or its log is damaged.
+        DeltaError: there is no such table or version, its log is damaged, or it is a path, and a
+            catalog governs the table.
     """
     from lakelog.core import Snapshot
+    from lakelog.core.engine.commit import refuse_path
     from lakelog.core.engine.log import load_state
     from lakelog.core.engine.tables import version_at
 
     def at(wanted: int | None) -> Snapshot:
         # Past `DeltaLog.snapshot`, which refuses tables that can't be read.
         state = load_state(log.store, log.table, wanted)
+        refuse_path(log.store, state.protocol, state.metadata, log.table)
         return Snapshot(log.table, log.store, log.conf, log.clock, state)
 
     refuse_both(version, timestamp)
     return at(version) if timestamp is None else at(version_at(at(None), timestamp))
+
+
+def refuse_governed(store: LogStore, place: str, version: int | None) -> None:
+    """Refuse to show by its path a table that a catalog governs.
+
+    A log that can't be read doesn't say it.
+
+    Raises:
+        UnsupportedFeatureError: it is such a table.
+    """
+    from lakelog.core.engine.commit import refuse_path
+    from lakelog.core.engine.log import load_state
+    from lakelog.core.errors import DeltaError
+
+    try:
+        state = load_state(store, place, version)
+    except (DeltaError, OSError, ValueError):
+        return
+    refuse_path(store, state.protocol, state.metadata, place)
 
 
 def whole_number(text: str) -> int | None:

@@ -18,7 +18,6 @@ from lakelog.core.engine.commit import (
     check_readable,
     check_writable,
     lock_for,
-    refuse_path,
     supported_features,
 )
 from lakelog.core.engine.log import list_log
@@ -94,18 +93,6 @@ def shown_properties(metadata: Metadata) -> dict[str, dict[str, Any]]:
 def _protocol(snapshot: Snapshot) -> dict[str, Any]:
     protocol, metadata = snapshot.protocol, snapshot.metadata
     supported, active = supported_features(protocol), active_features(metadata)
-
-    def check_path() -> None:
-        refuse_path(snapshot.store, protocol, metadata, snapshot.table)
-
-    def readable() -> None:
-        check_readable(protocol, snapshot.table, metadata)
-        check_path()
-
-    def writable() -> None:
-        check_writable(protocol, metadata, snapshot.table)
-        check_path()
-
     return {
         "min_reader_version": protocol.min_reader_version,
         "min_writer_version": protocol.min_writer_version,
@@ -118,8 +105,8 @@ def _protocol(snapshot: Snapshot) -> dict[str, Any]:
             }
             for name in sorted(supported | active)
         ],
-        "cannot_read": _refusal(readable),
-        "cannot_write": _refusal(writable),
+        "cannot_read": _refusal(lambda: check_readable(protocol, snapshot.table, metadata)),
+        "cannot_write": _refusal(lambda: check_writable(protocol, metadata, snapshot.table)),
     }
 
 

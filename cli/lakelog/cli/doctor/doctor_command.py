@@ -14,6 +14,7 @@ from lakelog.cli.doctor.jvm import jvm_store
 from lakelog.cli.output import facts, heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
+from lakelog.cli.table_options import refuse_name
 from lakelog.logstores.doctor.finding import Status
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def command(
     Says "no failure seen", never "safe": it only looked for as long as it ran.
     Exits with 1 if something has to be fixed; each such finding comes with its remedy.
     """
+    refuse_name(uri, conf)
     scrubber = Scrubber(conf)
     if jvm:
         _tell_jvm_store(jvm_store(uri, conf), uri, scrubber, as_json)

@@ -11,7 +11,7 @@ from lakelog.cli.files.live_numbers import row_counts, total
 from lakelog.cli.report.advice import advice
 from lakelog.cli.report.column_ranges import column_ranges
 from lakelog.cli.report.growth import Timeline, Totals, Version, timeline
-from lakelog.cli.table_options import looked_at
+from lakelog.cli.table_options import looked_at, refuse_governed
 from lakelog.core.engine.log import list_log
 from lakelog.core.engine.shown import (
     SMALL,
@@ -78,13 +78,15 @@ def facts(
         tell: called with what is being done.
 
     Raises:
-        DeltaError: there is no table at all.
+        DeltaError: there is no table at all, or it is a path, and a catalog governs the table.
     """
     found: dict[str, Any] = {"format": FORMAT, "table": log.table, "troubles": []}
     listing = list_log(log.store, log.table)
     snapshot = _tried(found, "the newest version", lambda: _newest(log))
     now = None
-    if snapshot is not None:
+    if snapshot is None:
+        refuse_governed(log.store, log.table, listing.latest())
+    else:
         found["what"] = _tried(found, "the description", lambda: description(log, snapshot, tell))
         files = _tried(found, "the list of files", lambda: snapshot.file_table)
         if files is not None:

@@ -278,12 +278,20 @@ class GovernedStore(LogStore):
     def _commit(self, path: str, version: int, lines: StagedLines) -> None:
         file_name = f"{version:020d}.{uuid.uuid4()}.json"
         self._stage(file_name, lines)
+        if lines.timestamp is None:
+            # No server looks, and no client could order the version among the others.
+            self._drop_staged(file_name)
+            raise CatalogError(
+                f"a commit to {self._table.name} must have an inCommitTimestamp, as a catalog "
+                "governs the table: keep delta.enableInCommitTimestamps = true.",
+                table=self._location,
+            )
         now = self._clock.now_ms()
         commit = RatifiedCommit(
             version=version,
             file_name=file_name,
             size=lines.size,
-            timestamp=now if lines.timestamp is None else lines.timestamp,
+            timestamp=lines.timestamp,
             modification_time=now,
         )
         try:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from lakelog.logstores import LogStore
 
 FEATURE: Final = "catalogManaged"
-_TABLE_ID: Final = "io.unitycatalog.tableId"
+TABLE_ID: Final = "io.unitycatalog.tableId"
+"""The property by which a table says what Unity Catalog calls it."""
 
 
 def governed(store: LogStore) -> GovernedStore | None:
@@ -38,7 +39,7 @@ def refuse_path(store: LogStore, protocol: Protocol, metadata: Metadata, table: 
     """
     if not is_governed(protocol) or governed(store) is not None:
         return
-    known = metadata.configuration.get(_TABLE_ID)
+    known = metadata.configuration.get(TABLE_ID)
     which = f" It is {metadata.name!r} there." if metadata.name else ""
     which += f" Unity Catalog knows it by the id {known}." if known else ""
     raise UnsupportedFeatureError(

@@ -16,6 +16,7 @@ from lakelog.core.commit.attempt import Attempt
 from lakelog.core.commit.unanswered import is_unanswered
 from lakelog.core.conflicts.winner import read_winner
 from lakelog.core.errors import (
+    CatalogError,
     CommitOutcomeUnknownError,
     CorruptCommitError,
     DeltaError,
@@ -181,14 +182,17 @@ class CommitWriter:
             return owner
         if isinstance(seen, TornCommitError):
             raise seen from failure
-        if seen is not None:
+        # A catalog has an error of its own for what it leaves open, which is looked at before.
+        is_certain = isinstance(failure, CatalogError) and self.in_doubt is None
+        if seen is not None and not is_certain:
             # Neither written nor readable: there is no way to know what is there.
             self.in_doubt = self.in_doubt or CommitOutcomeUnknownError(
                 path, f"writing it failed ({failure}), and so did reading it back ({seen})"
             )
             self.unread = failure
             raise failure from None
-        if owner is Written.UNKNOWN and self._sent and is_unanswered(failure, outer):
+        is_open = owner is Written.UNKNOWN and self._sent and not is_certain
+        if is_open and is_unanswered(failure, outer):
             # Not a refusal, though a store may take it for one: the request may be on its way.
             unknown = CommitOutcomeUnknownError(
                 path,

@@ -465,6 +465,6 @@ def _catalog_hint(name: str) -> str:
     if not _CATALOG_NAME.fullmatch(name):
         return ""
     return (
-        f", and if {name} is a name in a catalog, this is not what takes names: give the table's "
-        "location, or ask Spark's table() or SQL"
+        f", and if {name} is a name in a catalog, the conf does not say where that is: set "
+        "spark.sql.catalog.<catalog>.uri, give the table's location, or ask Spark's table() or SQL"
     )

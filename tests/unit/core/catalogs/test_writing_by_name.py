@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lakelog.core import DeltaLog, delete_rows, read_arrow, update_rows, write_arrow
-from lakelog.core.alter import set_properties
+from lakelog.core import DeltaLog, clone, delete_rows, read_arrow, update_rows, write_arrow
+from lakelog.core.alter import set_properties, unset_properties
 from lakelog.core.errors import (
     CatalogError,
     CommitOutcomeUnknownError,
@@ -192,6 +192,38 @@ def test_a_commit_that_was_taken_is_not_dropped_whatever_the_reply_says(
     assert ids(server) == [1, 2]
 
 
+def test_a_server_that_is_gone_before_the_commit_was_sent(tmp_path: Path) -> None:
+    with serving(UnityServer(tmp_path)) as server:
+        folder = make_table(server)
+        log = DeltaLog.for_table(NAME, server.conf(), ManualClock(2_000_000_000_000))
+        _ = log.snapshot
+    store: Any = log.store
+    store.catalog.close()
+    # The port is closed: neither the commit nor the look at the table reaches anybody.
+    with pytest.raises(CatalogError, match="Nothing was done"):
+        write_arrow(log, {"id": [1]}, mode="append")
+    assert list((folder / "_delta_log/_staged_commits").iterdir()) == []
+    assert list(folder.glob("*.parquet")) == []
+
+
+def test_a_server_that_is_gone_after_a_lost_reply_leaves_it_open(server: UnityServer) -> None:
+    folder = make_table(server)
+    log = DeltaLog.for_table(NAME, server.conf(), ManualClock(2_000_000_000_000))
+    _ = log.snapshot
+    sent: list[Request] = []
+
+    def gone(request: Request) -> None:
+        if request.action == "add-commit":
+            sent.append(request)
+        if sent:
+            raise FaultError(None if request.action == "add-commit" else 403)
+
+    server.before = gone
+    with pytest.raises(CommitOutcomeUnknownError):
+        write_arrow(log, {"id": [1]}, mode="append")
+    assert len(list(folder.glob("*.parquet"))) == 1
+
+
 def test_a_refusal_leaves_nothing_behind(server: UnityServer) -> None:
     folder = make_table(server)
     log = DeltaLog.for_table(NAME, server.conf())
@@ -251,6 +283,37 @@ def test_eight_writers_lose_and_double_nothing(server: UnityServer) -> None:
     assert server.table(NAME).latest == 48
 
 
+def test_times_in_the_commits_stay_on(server: UnityServer) -> None:
+    folder = make_table(server)
+    log = DeltaLog.for_table(NAME, server.conf())
+    key = "delta.enableInCommitTimestamps"
+    with pytest.raises(CatalogError, match="must have an inCommitTimestamp"):
+        set_properties(log, {key: "false"})
+    with pytest.raises(CatalogError, match="must have an inCommitTimestamp"):
+        unset_properties(log, [key])
+    assert commits(server) == []
+    assert list((folder / "_delta_log/_staged_commits").iterdir()) == []
+    write_arrow(log, {"id": [1]}, mode="append")
+    assert ids(server) == [1]
+
+
+@pytest.mark.parametrize("shallow", [True, False])
+def test_a_clone_of_such_a_table_is_governed_by_no_catalog(
+    server: UnityServer, tmp_path: Path, shallow: bool
+) -> None:
+    make_table(server)
+    write_arrow(NAME, {"id": [1]}, mode="append", conf=server.conf())
+    copy = str(tmp_path / "copy")
+    clone(NAME, copy, shallow=shallow, conf=server.conf())
+    write_arrow(copy, {"id": [2]}, mode="append")
+    assert sorted(read_arrow(copy)["id"].to_pylist()) == [1, 2]
+    made = DeltaLog.for_table(copy).snapshot
+    assert "catalogManaged" not in (made.protocol.reader_features or ())
+    assert "catalogManaged" not in (made.protocol.writer_features or ())
+    assert "io.unitycatalog.tableId" not in made.metadata.configuration
+    assert ids(server) == [1]
+
+
 def test_such_a_table_is_made_by_its_catalog_alone(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedFeatureError, match="only a catalog creates"):
         write_arrow(
@@ -278,6 +341,25 @@ def test_the_command_line_reads_by_name(server: UnityServer, tmp_path: Path) -> 
         done = CliRunner().invoke(app, [*words, *shared, "--json"])
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
+
+    for words in (
+        ["history"],
+        ["describe"],
+        ["schema"],
+        ["files"],
+        ["sample"],
+        ["properties"],
+        ["diff", "0"],
+        ["report", "-o", str(tmp_path / "page.html")],
+    ):
+        done = CliRunner().invoke(app, [words[0], str(folder), *words[1:]])
+        assert done.exit_code == 2, done.output
+        assert "PATH_BASED_ACCESS" in done.output.replace("\n", ""), done.output
+
+    for command in ("doctor", "conformance"):
+        done = CliRunner().invoke(app, [command, NAME, *shared])
+        assert done.exit_code == 2, done.output
+        assert "is a name in a catalog" in done.output.replace("\n", " ")
 
     assert [each["version"] for each in run("history", NAME)["entries"]] == [1, 0]
     assert run("describe", NAME)["version"] == 1

@@ -11,6 +11,7 @@ from pyarrow.fs import FileSelector
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.operation import Operation
 from lakelog.core.arguments import check_text, read_arguments
+from lakelog.core.catalogs.refusals import FEATURE, TABLE_ID, is_governed
 from lakelog.core.create.clone.cloned_files import (
     FileCopies,
     absolute_file,
@@ -22,6 +23,7 @@ from lakelog.core.features.clustering import CLUSTERING_DOMAIN
 from lakelog.core.features.protocol import (
     check_writable,
     merged_protocol,
+    protocol_without,
     strip_protocol_properties,
     upgraded_for,
 )
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 _STEP: Final = 1000
 OF_ITS_LOG: Final = frozenset(
     {
+        TABLE_ID,
         "delta.inCommitTimestampEnablementTimestamp",
         "delta.inCommitTimestampEnablementVersion",
         "delta.requireCheckpointProtectionBeforeVersion",
@@ -58,7 +61,8 @@ OF_ITS_LOG: Final = frozenset(
         "delta.rowTracking.materializedRowIdColumnName",
     }
 )
-"""Properties that speak of the source's versions, or of row ids that the clone does not have."""
+"""Properties that speak of the source's versions, of row ids that the clone does not have, or of
+what a catalog calls the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +252,8 @@ def _terms(
                 table=txn.delta_log.table,
             )
     protocol = upgraded_for(then.protocol, asked) or then.protocol
+    if is_governed(protocol):
+        protocol = protocol_without(protocol, FEATURE)  # only a catalog creates such tables
     if there is not None:
         protocol = merged_protocol(there.protocol, protocol)
     stored = strip_protocol_properties(asked)
