@@ -10,6 +10,7 @@ import pytest
 
 from lakelog.core import DeltaLog, clone, delete_rows, read_arrow, update_rows, write_arrow
 from lakelog.core.alter import set_properties, unset_properties
+from lakelog.core.catalogs.unity.wire import NotSentError, Reply, Wire
 from lakelog.core.errors import (
     CatalogError,
     CommitOutcomeUnknownError,
@@ -192,16 +193,24 @@ def test_a_commit_that_was_taken_is_not_dropped_whatever_the_reply_says(
     assert ids(server) == [1, 2]
 
 
-def test_a_server_that_is_gone_before_the_commit_was_sent(tmp_path: Path) -> None:
-    with serving(UnityServer(tmp_path)) as server:
-        folder = make_table(server)
-        log = DeltaLog.for_table(NAME, server.conf(), ManualClock(2_000_000_000_000))
-        _ = log.snapshot
-    store: Any = log.store
-    store.catalog.close()
-    # The port is closed: neither the commit nor the look at the table reaches anybody.
+def test_a_server_that_is_gone_before_the_commit_was_sent(
+    server: UnityServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_table(server)
+    log = DeltaLog.for_table(NAME, server.conf(), ManualClock(2_000_000_000_000))
+    _ = log.snapshot
+    real, tried = Wire.send, list[str]()
+
+    def send(wire: Wire, method: str, *rest: Any) -> Reply:
+        if tried or method == "POST":  # neither the commit nor a look at the table arrives
+            tried.append(method)
+            raise NotSentError("Connection refused")
+        return real(wire, method, *rest)
+
+    monkeypatch.setattr(Wire, "send", send)
     with pytest.raises(CatalogError, match="Nothing was done"):
         write_arrow(log, {"id": [1]}, mode="append")
+    assert {"GET", "POST"} == set(tried)
     assert list((folder / "_delta_log/_staged_commits").iterdir()) == []
     assert list(folder.glob("*.parquet")) == []
 

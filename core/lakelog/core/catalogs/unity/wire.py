@@ -87,9 +87,10 @@ class Wire:
         self._idle: list[http.client.HTTPConnection] = []
         self._process = os.getpid()
 
-    def __del__(self) -> None:
-        # Made for one conf, and dropped with it: nobody is there to close it.
-        with contextlib.suppress(Exception):
+    def __del__(self, suppress: type[contextlib.suppress] = contextlib.suppress) -> None:
+        # Made for one conf, and dropped with it: nobody is there to close it. At the end of the
+        # interpreter the module's own names may be gone.
+        with suppress(Exception):
             self.close()
 
     def __repr__(self) -> str:
