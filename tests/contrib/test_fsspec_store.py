@@ -204,6 +204,18 @@ def test_a_staged_file_replaces_also_where_a_move_does_not(
         assert _contents(tmp_path) == {"1.checkpoint.parquet": body}
 
 
+def test_a_move_that_nobody_can_look_at_is_not_taken_for_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"stepped://{tmp_path}/1.checkpoint.parquet"
+    _stage(path, b"old")
+    monkeypatch.setattr(SteppedFileSystem, "moves_replace", False)
+    monkeypatch.setattr(SteppedFileSystem, "answers", False)
+    with pytest.raises(ConnectionResetError):
+        _stage(path, b"the new one")
+    assert _contents(tmp_path)["1.checkpoint.parquet"] == b"old"
+
+
 def _stage(path: str, body: bytes) -> None:
     with (
         FsspecLogStore(PROCESS).staged(path) as (filesystem, draft),

@@ -88,6 +88,14 @@ class SteppedFileSystem(LocalFileSystem):  # type: ignore[misc]
     torn: ClassVar[list[int]] = []
     """How many bytes of an upload arrive before the power fails."""
     moves_replace: ClassVar[bool] = True
+    answers: ClassVar[bool] = True
+    """Whether it says what is there; else it fails."""
+
+    def info(self, path: str, **kwargs: Any) -> dict[str, Any]:
+        if not self.answers:
+            raise ConnectionResetError("no answer")
+        found: dict[str, Any] = super().info(path, **kwargs)
+        return found
 
     @classmethod
     def _strip_protocol(cls, path: str) -> str:

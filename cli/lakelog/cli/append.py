@@ -143,12 +143,17 @@ def _batches() -> Iterator[list[bytes]]:
     """The lines that are there, as soon as there are any."""
     # Not `read`, which waits until it has so many bytes.
     read: Callable[[int], bytes] = getattr(sys.stdin.buffer, "read1", sys.stdin.buffer.read)
-    rest = b""
+    begun: list[bytes] = []
+    """The parts of a line whose end has not come: joined once, however long it is."""
     while chunk := read(_CHUNK):
-        *lines, rest = (rest + chunk).split(b"\n")
+        begun.append(chunk)
+        if b"\n" not in chunk:
+            continue
+        *lines, rest = b"".join(begun).split(b"\n")
+        begun = [rest]
         if found := [each for each in lines if each.strip()]:
             yield found
-    if rest.strip():
+    if (rest := b"".join(begun)).strip():
         yield [rest]
 
 

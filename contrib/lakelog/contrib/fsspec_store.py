@@ -315,11 +315,11 @@ def _put_and_move(fs: Any, local: str, inner: str) -> None:
         with contextlib.suppress(Exception):  # ftplib's are no OSErrors
             fs.mv(hidden, inner)
         # WebHDFS answers "false" to a move onto a file that is there, and fsspec drops the answer.
-        if fs.exists(hidden):
+        if _is_taken(fs, hidden):
             fs.put_file(local, inner)
     finally:
-        with contextlib.suppress(OSError):
-            if fs.exists(hidden):
+        with contextlib.suppress(Exception):
+            if _is_taken(fs, hidden):
                 fs.rm_file(hidden)
 
 
@@ -345,11 +345,16 @@ def _refuse_taken(fs: Any, inner: str, path: str) -> None:
     Raises:
         FileExistsError: the name is taken.
     """
+    if _is_taken(fs, inner):
+        raise FileExistsError(f"{path} exists: another writer made it")
+
+
+def _is_taken(fs: Any, inner: str) -> bool:
     try:  # `exists` would take any failure for "no"
         fs.info(inner)
     except FileNotFoundError:
-        return
-    raise FileExistsError(f"{path} exists: another writer made it")
+        return False
+    return True
 
 
 def _is_conflict(error: Exception) -> bool:

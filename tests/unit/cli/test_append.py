@@ -129,3 +129,12 @@ def test_a_last_line_without_an_end_counts(table: str) -> None:
 def test_columns_are_added_where_that_is_asked_for(table: str) -> None:
     assert run(table, lines({"id": 1, "more": "x"}), "--schema-mode", "merge").exit_code == 0
     assert read_arrow(table)["more"].to_pylist() == ["x"]
+
+
+def test_a_line_longer_than_a_read_is_one_line(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    create_table(uri, "id bigint, text string")
+    long = "x" * (3 << 20)
+    assert run(uri, lines({"id": 1}, {"id": 2, "text": long}, {"id": 3})[:-1]).exit_code == 0
+    found = {row["id"]: row["text"] for row in read_arrow(uri).to_pylist()}
+    assert found == {1: None, 2: long, 3: None}

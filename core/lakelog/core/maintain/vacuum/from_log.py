@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _TAKE_NOTHING_OUT: Final = frozenset({"add", "commitInfo"})
 _FEW_LINES: Final = 1000
-"""What so many are as objects is little beside the limit for a commit."""
+_FEW_BYTES: Final = 4 << 20
+"""What so much is as objects is little; a commit of more is counted by `parse_commit`."""
 # `empty_table` would import pandas.
 _NO_ROWS: Final = pa.Table.from_batches([], TOMBSTONE_SCHEMA)
 
@@ -81,7 +82,7 @@ def _only_adds(data: bytes) -> bool:
     What it adds is not checked: that is for whoever reads the table.
     """
     lines = data.removesuffix(b"\n").count(b"\n") + 1
-    if lines > _FEW_LINES:
+    if lines > _FEW_LINES or len(data) > _FEW_BYTES:
         return False
     try:
         actions = orjson.loads(b"[%b]" % data.removesuffix(b"\n").replace(b"\n", b","))
