@@ -104,6 +104,7 @@ class Requests:
         lost, why = False, ""
         for number in range(1, _TRIES + 1):
             reply: Reply | None = None
+            token: str | None = None
             try:
                 token = self._tokens.token()
                 reply = self._wire.send(method, API + path, body, self._headers(token, body))
