@@ -38,9 +38,15 @@ class CatalogConf:
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """The name, and all that is set: the same lead to the same catalog, as the same user."""
-        prefixes = (self.spark_key(), self.own_key(""))
+        # Without the key that names a class of Spark's: a server or a class of ours makes it known.
+        prefixes = (f"{self.spark_key()}.", self.own_key(""))
         found = (pair for pair in self.conf.items() if pair[0].startswith(prefixes))
         return (("", self.name), *sorted(found))
+
+    @property
+    def keys(self) -> list[str]:
+        """Those of `pairs`, which are all that another process needs to ask the same catalog."""
+        return [key for key, _ in self.pairs if key]
 
     def get(self, rest: str = "") -> str | None:
         """The value of a key of Spark's; None where it is not set or empty."""

@@ -472,9 +472,17 @@ class GovernedStore(LogStore):
         """The storage of data files and checkpoints."""
         return self._inner().filesystem
 
+    @property
+    def conf(self) -> Mapping[str, str]:
+        """That of the storage, with the keys that the catalog vended."""
+        return self._inner().conf
+
     def filesystem_path(self, path: str) -> str:
-        """As the storage spells it."""
-        return self._inner().filesystem_path(path)
+        """As the storage spells it; of a commit, the file that the catalog means."""
+        version = self._version_of(path)
+        commit = None if version is None else self._table.commits.get(version)
+        place = path if commit is None else self._staged_path(commit.file_name)
+        return self._inner().filesystem_path(place)
 
     def settings(self) -> Mapping[str, str]:
         """Those of the storage."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from lakelog.core.paths import ENGINE_FOLDER
 from lakelog.logstores import keys
 
 if TYPE_CHECKING:
@@ -44,8 +43,6 @@ def _plain(part: str) -> str:
 
 def known_catalogs(conf: Mapping[str, str]) -> frozenset[str]:
     """The names of the catalogs that the conf has a class or, for Unity Catalog, a server for."""
-    if ENGINE_FOLDER in conf:
-        return frozenset()  # a session has names of its own, and what is no name is a path there
     own, found = f"{keys.CATALOG.name}.", set()
     for key, value in conf.items():
         if key.startswith(own) and key.endswith(".class"):

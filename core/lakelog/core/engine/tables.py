@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from lakelog.core.alter.new_columns import Addition, add_columns_at
     from lakelog.core.alter.property_changes import KEPT_BY_THE_TABLE, planned_properties
     from lakelog.core.arguments import checked_progress
-    from lakelog.core.catalogs.names import known_catalogs, table_name
+    from lakelog.core.catalogs.catalog_conf import CatalogConf
+    from lakelog.core.catalogs.names import TableName, known_catalogs, table_name
+    from lakelog.core.catalogs.refusals import governed
     from lakelog.core.conf import illegal_option, option, travelling_conf
     from lakelog.core.create.clone.clone_table import OF_ITS_LOG
     from lakelog.core.create.table import CreateMode, TableDefined, define_table
@@ -47,7 +49,9 @@ else:
             "alter.new_columns": "Addition add_columns_at",
             "alter.property_changes": "KEPT_BY_THE_TABLE planned_properties",
             "arguments": "checked_progress",
-            "catalogs.names": "known_catalogs table_name",
+            "catalogs.catalog_conf": "CatalogConf",
+            "catalogs.names": "TableName known_catalogs table_name",
+            "catalogs.refusals": "governed",
             "conf": "illegal_option option travelling_conf",
             "create.clone.clone_table": "OF_ITS_LOG",
             "create.table": "CreateMode TableDefined define_table",

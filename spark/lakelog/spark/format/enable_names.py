@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.format.claims import is_ours
-from lakelog.spark.format.our_names import is_our_name, is_our_view
+from lakelog.spark.format.our_names import is_governed_name, is_our_name, is_our_view
 from lakelog.spark.format.requests import (
     READER_NOTES,
     Note,
@@ -73,6 +73,8 @@ def frame_of(writer: Any, spark: Any) -> DataFrame:
     return ConnectFrame(writer._df if stream is None else stream._child, spark)
 
 
+_STAND_IN = "lakelog_elsewhere"
+"""A name that Spark takes for one of its own catalog, and never looks up."""
 _OF_VERSIONS = ("versionasof", "timestampasof")
 
 
@@ -245,8 +247,11 @@ def _save_as_table(original: Any) -> Any:
 
 def _write_to(original: Any) -> Any:
     def write_to(self: Any, table: str) -> Any:
-        made = original(self, table)
+        # Spark loads the class of a name's catalog at once, and may have none.
+        governed = is_governed_name(self.sparkSession, table)
+        made = original(self, _STAND_IN if governed else table)
         request = request_of(made)
+        request.governed = governed
         request.frame, request.table = self, table
         return made
 
@@ -297,7 +302,9 @@ def _verb(name: str, *, makes: bool) -> Any:
         def method(self: Any, *args: Any, **kwargs: Any) -> None:
             request, spark = request_of(self), self._spark
             table = request.table
-            ours = _makes_ours(spark, request.format, table) if makes else is_our_name(spark, table)
+            ours = request.governed or (
+                _makes_ours(spark, request.format, table) if makes else is_our_name(spark, table)
+            )
             if not ours or table is None:
                 try:
                     original(self, *args, **kwargs)
@@ -307,6 +314,8 @@ def _verb(name: str, *, makes: bool) -> Any:
             from lakelog.spark.writing.writer_v2 import DeltaWriterV2
 
             writer = DeltaWriterV2(request.frame, table).options(**request.options)
+            if request.governed and request.format is not None:
+                writer.using(request.format)
             for key, value in request.properties.items():
                 writer.tableProperty(key, value)
             if request.partition_by:

@@ -1,4 +1,4 @@
-"""Which names `enable` takes over: those of Delta tables in Spark's own catalog, and paths."""
+"""Which names `enable` takes over: of Delta tables in catalogs that lakelog asks, and paths."""
 
 from __future__ import annotations
 
@@ -30,6 +30,20 @@ def is_our_name(spark: SparkSession, name: object) -> bool:
         return is_ours(spark, parts[-2])
     entry = find(spark, parts)
     return entry is not None and entry.is_delta and is_ours(spark, entry.provider)
+
+
+def is_governed_name(spark: SparkSession, name: object) -> bool:
+    """Whether a name is one of a catalog that is not Spark's own, and left to lakelog.
+
+    Args:
+        spark: see `is_our_name`.
+        name: see `is_our_name`.
+    """
+    if not is_our_name(spark, name):
+        return False
+    parts = parse(str(name))
+    entry = None if path_in(parts) is not None else find(spark, parts)
+    return entry is not None and entry.is_governed
 
 
 def is_our_view(spark: SparkSession, name: object) -> bool:

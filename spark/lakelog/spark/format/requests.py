@@ -30,6 +30,8 @@ class Request:
     """The DataFrame that `writeTo` was called on."""
     table: str | None = None
     """The name that it was given."""
+    governed: bool = False
+    """Whether that is of a catalog that is not Spark's own; PySpark's writer has another name."""
     properties: dict[str, str] = field(default_factory=dict)
     cluster_by: list[str] = field(default_factory=list)
     layout: list[str] = field(default_factory=list)

@@ -15,6 +15,7 @@ from lakelog.core.engine.tables import travelling_conf
 from lakelog.core.engine.write import TableWrite, cast_batch, partition_errors, write_batches
 from lakelog.core.errors import DeltaAnalysisError, MetadataChangedException
 from lakelog.core.schema import StructType
+from lakelog.spark.names.governed import keys_of_name, lasting
 from lakelog.spark.types.spark_types import without_void
 from lakelog.spark.workers.filesystems import for_workers
 from lakelog.spark.workers.marked_errors import marked
@@ -62,11 +63,14 @@ class SourceWriter(DataSourceArrowWriter):
             SchemaMismatchError: data and table differ, and nothing allows the table to change.
         """
         # It travels to the executors and back, so it carries no secrets of other storages.
-        self._conf = travelling_conf(conf, path)
+        of_catalog = keys_of_name(path, conf)
+        self._conf = travelling_conf(conf, None if of_catalog else path, of_catalog)
         self._given, self._data = data, without_void(data)
         self._options, self._led_by = options, led_by
         log = DeltaLog.for_table(path, self._conf)
         self._table = log.table
+        # Another process commits, maybe in another folder.
+        self._opened_by = lasting(path, self._conf)
         check_holds_rows(self._data, self._data, log.table)
         write = TableWrite(log.start_transaction(), self._options)
         self._settle(write)
@@ -150,7 +154,7 @@ class SourceWriter(DataSourceArrowWriter):
         """
 
     def _commit(self, results: list[tuple[Any, ...]]) -> None:
-        log = DeltaLog.for_table(self._table, self._conf)
+        log = DeltaLog.for_table(self._opened_by, self._conf)
         write = TableWrite(log.start_transaction(), self._options)
         with AttemptFiles(write.txn) as files:
             files.at(path for path, *_ in results)

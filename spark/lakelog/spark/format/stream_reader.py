@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 from pyspark.errors import PySparkException
 
 from lakelog.core import DeltaConf
-from lakelog.core.engine.tables import normalize_table_uri
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.format.register import register
+from lakelog.spark.names.governed import keys_of_name, lasting
 from lakelog.spark.names.resolve import location_of
 from lakelog.spark.reading.stated import with_known_nulls
 from lakelog.spark.replay.logs import session_log
@@ -82,13 +82,14 @@ class DeltaStreamReader(WithFormat):
         if not target:
             raise DeltaAnalysisError("load() needs the path of the table")
         check_option_names(self._options)
-        register(self._spark)
+        conf = session_conf(self._spark)
+        table = lasting(target, conf)
+        register(self._spark, conf_keys=keys_of_name(table, conf))
         reader = self._spark.readStream.format("lakelog")
         reader.__dict__[_PLAIN] = True
         expected = self._schema if schema is None else schema
         if expected is not None:
             reader = reader.schema(expected)
-        table = normalize_table_uri(target, session_conf(self._spark))
         try:
             found = reader.options(**chosen).load(table)
             if is_connect(self._spark):
@@ -97,16 +98,17 @@ class DeltaStreamReader(WithFormat):
             raise _source_error(exc, table) from None
         if expected is not None:
             return found
-        conf = DeltaConf.from_mapping(with_storage(session_conf(self._spark), self._options))
-        return with_known_nulls(found, session_log(self._spark, table, conf).update().schema)
+        opened = DeltaConf.from_mapping(with_storage(conf, self._options))
+        return with_known_nulls(found, session_log(self._spark, table, opened).update().schema)
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name
-        """Make the streaming DataFrame of a table in Spark's own catalog.
+        """Make the streaming DataFrame of a table in Spark's own catalog, or in one of the conf.
 
         The stream goes on with the table that the name means now.
 
         Args:
-            tableName: `table`, `database.table` or `spark_catalog.database.table`.
+            tableName: `table`, `database.table`, `spark_catalog.database.table` or
+                `catalog.schema.table`.
 
         Raises:
             TableNotFoundError: no such name.

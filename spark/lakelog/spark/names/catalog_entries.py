@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from lakelog.spark.names.identifiers import SESSION_CATALOG
 from lakelog.spark.session.given_options import FORMATS
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Entry:
     provider: str | None = None
     """The format, in lower case."""
     location: str | None = None
+    """The table's folder; or its name, by which a catalog that is not Spark's own opens it."""
     managed: bool = False
     """Whether the table's folder is the catalog's, and goes when the entry is dropped."""
     view: StoredView | None = None
@@ -42,6 +44,11 @@ class Entry:
     def is_delta(self) -> bool:
         """Whether it is an entry of a Delta table."""
         return self.kind == "table" and self.provider in FORMATS and self.location is not None
+
+    @property
+    def is_governed(self) -> bool:
+        """Whether another catalog than Spark's own has it; `location` is its name there."""
+        return self.kind == "table" and self.parts[0].lower() != SESSION_CATALOG
 
     @property
     def text(self) -> str:

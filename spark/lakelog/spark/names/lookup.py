@@ -19,6 +19,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from lakelog.core import DeltaConf
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.names.catalog_entries import Entry, read_entry
+from lakelog.spark.names.governed import governed_entry
 from lakelog.spark.names.identifiers import (
     SESSION_CATALOG,
     is_session_name,
@@ -85,8 +86,9 @@ def forget() -> None:
 def find(spark: SparkSession, name: str | Sequence[str], *, again: bool = False) -> Entry | None:
     """What a name means: a table or a view of Spark's own catalog, or a temporary view.
 
-    A temporary view hides a table of its name. A name in another catalog, the current one if a
-    name has none, is not looked up.
+    A temporary view hides a table of its name. A name of three parts in a catalog that lakelog
+    asks itself means a table there, whether or not there is one. A name in any other catalog, the
+    current one if a name has none, is not looked up.
 
     Args:
         spark: a session, classic or Connect.
@@ -94,12 +96,15 @@ def find(spark: SparkSession, name: str | Sequence[str], *, again: bool = False)
         again: whether to ask the catalog even if the answer is known.
 
     Returns:
-        The entry, whatever its format; `None` if there is none, or none of Spark's own catalog.
+        The entry, whatever its format; `None` if there is none, or none of a catalog that is asked.
 
     Raises:
         DeltaAnalysisError: the text is not a name.
     """
     parts = parse(name) if isinstance(name, str) else tuple(name)
+    found = governed_entry(spark, parts)
+    if found is not None:
+        return found
     known = _of(spark)
     whole = qualified(spark, parts, known)
     if whole is None or not is_session_name(whole[1:]):

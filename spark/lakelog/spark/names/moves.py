@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from lakelog.spark.names.catalog_entries import Entry
+
 
 def rename_table(spark: SparkSession, name: Sequence[str], new: Sequence[str]) -> None:
     """Give a table another name in its database. A managed table's folder moves with it.
@@ -36,6 +38,8 @@ def rename_table(spark: SparkSession, name: Sequence[str], new: Sequence[str]) -
         DeltaAnalysisError: the new name is one of another database, or the catalog refuses it.
     """
     entry = resolve(spark, name)
+    if entry.is_governed:
+        raise _governed(entry, "renamed")
     whole = qualified(spark, (*entry.parts[:2], *new) if len(new) == 1 else new)
     if whole is None:
         raise not_ours(new)
@@ -78,6 +82,8 @@ def set_location(spark: SparkSession, name: Sequence[str], location: str) -> Non
         DeltaAnalysisError: the columns differ, or the catalog refuses it.
     """
     entry = resolve(spark, name)
+    if entry.is_governed:
+        raise _governed(entry, "put in another folder")
     conf = session_conf(spark)
     wanted = DeltaLog.for_table(location, conf)
     if not wanted.table_exists():
@@ -113,3 +119,12 @@ def set_location(spark: SparkSession, name: Sequence[str], location: str) -> Non
             "name, and create it again with CREATE TABLE … USING delta LOCATION",
             table=entry.text,
         )
+
+
+def _governed(entry: Entry, what: str) -> DeltaAnalysisError:
+    return DeltaAnalysisError(
+        f"[DELTA_OPERATION_NOT_ALLOWED] {entry.text} can't be {what} by a statement: the catalog "
+        f"{entry.parts[0]} decides where the table is and what it is called. Use the catalog's own "
+        "means",
+        table=entry.text,
+    )

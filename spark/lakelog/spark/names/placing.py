@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError, TableNotFoundError
+from lakelog.spark.names.governed import governed_entry
 from lakelog.spark.names.identifiers import parse, path_in
 from lakelog.spark.names.lookup import find, qualified
 from lakelog.spark.names.new_entries import claimed
@@ -29,6 +30,7 @@ class Place:
     """The folder of a table that is to be made or replaced."""
 
     location: str
+    """Or its name, by which a catalog that is not Spark's own opens it."""
     exists: bool
     """Whether there is a table now."""
     managed: bool = False
@@ -98,6 +100,9 @@ def entry_for(spark: SparkSession, parts: Sequence[str]) -> Entry | None:
     Raises:
         DeltaAnalysisError: something else has the name, or it is one of another catalog.
     """
+    governed = governed_entry(spark, parts)
+    if governed is not None:
+        return governed
     whole = qualified(spark, parts)
     if whole is None:
         raise not_ours(parts)
@@ -120,6 +125,9 @@ def is_taken(spark: SparkSession, parts: Sequence[str]) -> bool:
     Raises:
         DeltaAnalysisError: it is a name of another catalog.
     """
+    governed = governed_entry(spark, parts)
+    if governed is not None:
+        return _exists(spark, governed.location or "")
     whole = qualified(spark, parts)
     if whole is None:
         raise not_ours(parts)

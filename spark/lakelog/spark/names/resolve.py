@@ -58,7 +58,11 @@ def resolve(spark: SparkSession, name: str | Sequence[str], *, again: bool = Fal
 
 
 def location_of(spark: SparkSession, name: str | Sequence[str]) -> str:
-    """The folder of a Delta table, by its name or as ``delta.`/its/path` ``.
+    """What opens a Delta table: its folder, or its name where a catalog governs it.
+
+    Args:
+        spark: the session.
+        name: the table's, or ``delta.`/its/path` ``.
 
     Raises:
         DeltaError: see `resolve`.
@@ -69,12 +73,12 @@ def location_of(spark: SparkSession, name: str | Sequence[str]) -> str:
 
 
 def with_location(spark: SparkSession, name: str | Sequence[str], use: Callable[[str], _T]) -> _T:
-    """Do something with the folder of a Delta table, and again if the table has moved meanwhile.
+    """Do something with a Delta table, and again if the table has moved meanwhile.
 
     Args:
         spark: the session.
         name: see `location_of`.
-        use: opens the table, and changes nothing if there is none.
+        use: opens the table by what `location_of` says, and changes nothing if there is none.
 
     Raises:
         TableNotFoundError: there is no table where the catalog says. And what `use` raises.
@@ -85,9 +89,10 @@ def with_location(spark: SparkSession, name: str | Sequence[str], use: Callable[
         return use(location)
     except TableNotFoundError as exc:
         parts = parse(name) if isinstance(name, str) else tuple(name)
-        if path_in(parts) is not None:
+        entry = None if path_in(parts) is not None else resolve(spark, parts, again=True)
+        if entry is None or entry.is_governed:
             raise
-        now = resolve(spark, parts, again=True).location or ""
+        now = entry.location or ""
         if now != location:
             return use(now)
         text = ".".join(parts)
@@ -100,11 +105,12 @@ def with_location(spark: SparkSession, name: str | Sequence[str], use: Callable[
 
 
 def not_ours(parts: Sequence[str]) -> DeltaAnalysisError:
-    """The error for a name that is not in Spark's own catalog."""
+    """The error for a name that is in no catalog that is looked up in."""
     text = ".".join(parts)
     return DeltaAnalysisError(
         f"[DELTA_MISSING_DELTA_TABLE] {text} is a name of another catalog than Spark's own, "
-        f"{SESSION_CATALOG}, the only one in which lakelog looks names up: use "
+        f"{SESSION_CATALOG}, and of none that the conf has a server for, as "
+        "spark.sql.catalog.<name>.uri: use "
         f"{SESSION_CATALOG}.database.table, or the table's path",
         table=text,
     )

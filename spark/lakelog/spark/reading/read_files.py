@@ -348,8 +348,9 @@ def _way(spark: SparkSession, snapshot: Snapshot, files: pa.Table) -> str:
         return "native"
     if way == "auto" and scheme in _lacking.get(spark, ()):
         return "arrow"
-    # Spark's reader knows the session's settings of the storage, not those of one table or read.
-    return "arrow" if way == "auto" and own_storage(spark, snapshot.conf) else way
+    # Spark's reader knows the session's settings of the storage, not those of one table or read,
+    # and not what a catalog vends.
+    return "arrow" if way == "auto" and own_storage(spark, snapshot.store.conf) else way
 
 
 def _remember(spark: SparkSession, table: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from lakelog.core import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.names.frame_views import FrameSource, note_frame
+from lakelog.spark.names.governed import address_of
 from lakelog.spark.names.lookup import is_watched
 from lakelog.spark.names.resolve import with_location
 from lakelog.spark.reading.changes import changes_df
@@ -170,7 +171,7 @@ class DeltaReader(WithFormat):
             "@" in path and not snapshot.table.endswith(f"@{path.rstrip('/').rpartition('@')[2]}")
         )
         settings = {k: v for k, v in self._options.items() if k.lower().startswith(("fs.", "dfs."))}
-        return FrameSource(snapshot.table, older, settings)
+        return FrameSource(address_of(snapshot), older, settings)
 
     def _matching(self, df: DataFrame) -> DataFrame:
         for each in self._where:
@@ -178,11 +179,11 @@ class DeltaReader(WithFormat):
         return df
 
     def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's name
-        """Plan the read of a table by its name in Spark's own catalog.
+        """Plan the read of a table by its name in Spark's own catalog, or in one of the conf.
 
         Args:
-            tableName: `table`, `database.table`, `spark_catalog.database.table`, or
-                ``delta.`/its/path` ``.
+            tableName: `table`, `database.table`, `spark_catalog.database.table`,
+                `catalog.schema.table` or ``delta.`/its/path` ``.
 
         Raises:
             TableNotFoundError: no such name, or no table where the catalog says that it is.

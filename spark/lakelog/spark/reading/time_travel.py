@@ -64,6 +64,9 @@ def snapshot_of(
         raise DeltaAnalysisError(
             "versionAsOf and timestampAsOf both say which state to read: give only one of them"
         )
+    suffixed = _VERSION_SUFFIX.fullmatch(path) or _TIME_SUFFIX.fullmatch(path)
+    if newest is not None and not suffixed and version is None and time is None:
+        return newest(path).update()
     log, suffix = _opened(path, conf, replayer)
     if suffix is not None:
         if version is not None or time is not None:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from lakelog.core import DeltaLog
+from lakelog.core.engine.tables import governed
 from lakelog.spark.replay.bins import rewritten_by_spark
 from lakelog.spark.replay.spark_replayer import replayer_for
 
@@ -27,7 +28,8 @@ MOST_LOGS: Final = 32
 MOST_FILES: Final = 200_000
 """So many files may be in the memory of the logs that are kept; that used last stays anyway."""
 
-_Key: TypeAlias = "tuple[str, frozenset[tuple[str, str]]]"
+_Key: TypeAlias = "tuple[str, tuple[str, str] | None, frozenset[tuple[str, str]]]"
+"""The table's URI; what its catalog calls it and its id there, where one governs it; the conf."""
 
 _logs: OrderedDict[tuple[int, _Key], tuple[SparkSession, DeltaLog]] = OrderedDict()
 """The session is held, so that no other one gets its `id`."""
@@ -67,7 +69,10 @@ def session_log(spark: SparkSession, path: str | os.PathLike[str], conf: DeltaCo
         DeltaAnalysisError: `spark.lakelog.replay` has an unknown mode, or not a number of bytes.
     """
     opened = opened_log(spark, path, conf)
-    key = id(spark), (opened.table, frozenset(conf.items()))
+    store = governed(opened.store)
+    # A path to such a table is no way to its log, and a name may be given to another table.
+    known = None if store is None else (str(store.table.name), store.table.table_id)
+    key = id(spark), (opened.table, known, frozenset(conf.items()))
     with _lock:
         _, log = _logs.setdefault(key, (spark, opened))
         _logs.move_to_end(key)

@@ -38,17 +38,20 @@ def session_conf(spark: SparkSession) -> dict[str, str]:
 
     Asked again each time, because a session's conf may change at any time.
     """
-    found: dict[str, str] | None = None
-    with contextlib.suppress(Exception):
-        found = _conf_in_one_call(spark)
-    if found is None:
-        found = dict(_conf_by_public_method(spark))
+    found = set_confs(spark)
     if _TIMEZONE not in found:
         # Unless it was set, it is the JVM's, and the conf has no entry.
         found[_TIMEZONE] = session_timezone(spark)
     found[_TIMEZONE] = spark_zone(spark, found[_TIMEZONE])
     found[ENGINE_FOLDER] = EngineFolder(partial(_folder, spark))
     return found
+
+
+def set_confs(spark: SparkSession) -> dict[str, str]:
+    """What `session_conf` has but for what Spark's JVM knows by itself."""
+    with contextlib.suppress(Exception):
+        return _conf_in_one_call(spark)
+    return dict(_conf_by_public_method(spark))
 
 
 def _folder(spark: SparkSession) -> str:

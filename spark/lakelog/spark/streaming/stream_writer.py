@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from lakelog.core import DeltaConf, DeltaLog, create_table
-from lakelog.core.engine.tables import normalize_table_uri
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark.names.governed import lasting
 from lakelog.spark.names.placing import place_for
 from lakelog.spark.session.given_options import WithColumns, without_path
 from lakelog.spark.session.session import session_conf, with_storage
@@ -146,7 +146,7 @@ class DeltaStreamWriter(WithColumns):
         name = queryName or self._query_name
         checkpoint = checkpoint_location(spark, given, name)
         conf = with_storage(session_conf(spark), self._options)
-        table = normalize_table_uri(target, conf)
+        table = lasting(target, conf)
         refuse_void(to_delta_schema(self._frame.schema), table)
         wanted = self._wanted(conf)
         # By itself the first batch makes a table, but one without clustering.
@@ -171,11 +171,11 @@ class DeltaStreamWriter(WithColumns):
         queryName: str | None = None,  # noqa: N803  # PySpark's name
         **options: bool | float | int | str | None,
     ) -> StreamingQuery:
-        """Start the query, into a table of Spark's own catalog, which is made if there is none.
+        """Start the query, into a table by its name; one of Spark's own catalog is made if needed.
 
         Args:
-            tableName: `table`, `database.table` or `spark_catalog.database.table`. A new table is
-                at the option `path`, or managed.
+            tableName: `table`, `database.table`, `spark_catalog.database.table` or
+                `catalog.schema.table`. A new table is at the option `path`, or managed.
             format: see `format`.
             outputMode: see `outputMode`.
             partitionBy: see `partitionBy`.

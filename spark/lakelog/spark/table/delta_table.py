@@ -27,6 +27,7 @@ from lakelog.spark.dml.delete_update import delete, update
 from lakelog.spark.dml.given_frames import GivenFrames
 from lakelog.spark.dml.merge_builder import merge_builder
 from lakelog.spark.names.frame_views import FrameSource, note_frame
+from lakelog.spark.names.governed import address_of
 from lakelog.spark.names.identifiers import parse, path_in
 from lakelog.spark.names.lookup import is_watched, qualified
 from lakelog.spark.names.resolve import with_location
@@ -163,7 +164,10 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         conf = DeltaConf.from_mapping({**session_conf(spark), **(own or {})})
         log = session_log(spark, path, conf)
         log.update()
-        return cls(spark, log)
+        table = cls(spark, log)
+        address = address_of(log)
+        table._name = None if address == log.table else address
+        return table
 
     @classmethod
     def forName(  # noqa: N802  # delta-spark's name
@@ -171,12 +175,12 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         sparkSession: SparkSession,  # noqa: N803  # delta-spark's name
         tableOrViewName: str,  # noqa: N803  # delta-spark's name
     ) -> DeltaTable:
-        """Open a table by its name in Spark's own catalog.
+        """Open a table by its name in Spark's own catalog, or in one of the conf.
 
         Args:
             sparkSession: a session, classic or Connect.
-            tableOrViewName: `table`, `database.table`, `spark_catalog.database.table`, or
-                ``delta.`/its/path` ``.
+            tableOrViewName: `table`, `database.table`, `spark_catalog.database.table`,
+                `catalog.schema.table` or ``delta.`/its/path` ``.
 
         Raises:
             TableNotFoundError: no such name, or no table where the catalog says that it is.
@@ -237,7 +241,10 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         """Whether the folder at a path is a Delta table, readable by this version or not."""
         check_session(sparkSession)
         location = checked_path(identifier, "identifier")
-        return DeltaLog.for_table(location, session_conf(sparkSession)).table_exists()
+        try:
+            return DeltaLog.for_table(location, session_conf(sparkSession)).table_exists()
+        except TableNotFoundError:
+            return False  # a name that its catalog does not have
 
     @classmethod
     def convertToDelta(  # noqa: N802  # delta-spark's name
@@ -291,7 +298,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
             lambda: with_stated_nulls(snapshot_df(self._spark, snapshot), snapshot.schema),
         )
         if is_watched(self._spark):
-            note_frame(df, FrameSource(snapshot.table))
+            note_frame(df, FrameSource(address_of(snapshot)))
         if self._alias is None:
             return df
         return with_stated_nulls(df.alias(self._alias), snapshot.schema)

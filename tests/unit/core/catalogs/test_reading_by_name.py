@@ -69,6 +69,16 @@ def test_the_catalogs_file_wins_over_a_published_one(server: UnityServer) -> Non
     assert ids(read_arrow(NAME, conf=server.conf())) == [1]
 
 
+def test_a_file_system_finds_a_commit_that_is_not_published(server: UnityServer) -> None:
+    folder = make_table(server)
+    commit = other_client_commits(server, folder, 1)
+    log = DeltaLog.for_table(NAME, server.conf())
+    store, path = log.store, f"{log.table}/_delta_log/{1:020d}.json"
+    with store.filesystem.open_input_file(store.filesystem_path(path)) as file:
+        assert file.read() == store.read_bytes(path)
+        assert file.size() == commit["file-size"]
+
+
 def test_what_is_new_is_found_by_an_open_log(server: UnityServer) -> None:
     folder = make_table(server)
     log = DeltaLog.for_table(NAME, server.conf())

@@ -25,7 +25,9 @@ class Session:
         self.rows: list[Any] = []
         self.namespace = ["spark_catalog", "Default"]
         self.confs: dict[str, str] = {}
-        self.conf = SimpleNamespace(get=lambda key, default=None: self.confs.get(key, default))
+        self.conf = SimpleNamespace(
+            get=lambda key, default=None: self.confs.get(key, default), getAll=self.confs
+        )
         self.catalog = SimpleNamespace(
             currentCatalog=lambda: self.namespace[0], currentDatabase=lambda: self.namespace[1]
         )
@@ -129,6 +131,31 @@ def test_names_that_spark_s_catalog_can_t_have_are_not_asked_for(session: Any, n
     session.add("t", "/a")
     assert find(session, name) is None
     assert session.asked == []
+
+
+@pytest.mark.parametrize("key", ["spark.sql.catalog.lake.uri", "spark.lakelog.catalog.lake.class"])
+def test_a_name_in_a_catalog_of_the_conf_stands_for_its_folder(session: Any, key: str) -> None:
+    assert find(session, "lake.sales.orders") is None
+    session.confs[key] = "http://unity.example"
+    for name, known_by in (
+        ("lake.sales.orders", "lake.sales.orders"),
+        ("`lake`.sales.`a b`", "lake.sales.`a b`"),
+    ):
+        entry = find(session, name)
+        assert entry is not None
+        assert (entry.is_delta, entry.is_governed, entry.location) == (True, True, known_by)
+        assert location_of(session, name) == known_by
+    assert session.asked == []
+    # Two parts are a database and a table, as ever; and what the catalog lacks is its own to say.
+    assert find(session, "lake.sales") is None
+    session.asked.clear()
+    with pytest.raises(TableNotFoundError, match="the catalog has none"):
+        with_location(session, "lake.sales.orders", _none)
+    assert session.asked == []
+
+
+def _none(location: str) -> None:
+    raise TableNotFoundError("the catalog has none", table=location)
 
 
 def test_a_database_may_have_the_name_of_a_catalog(watched: Any) -> None:

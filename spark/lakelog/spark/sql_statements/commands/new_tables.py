@@ -45,8 +45,8 @@ _OPERATIONS: dict[CreateMode, str] = {
     "create_or_replace": "CREATE OR REPLACE TABLE AS SELECT",
 }
 _DEFAULT = "CURRENT_DEFAULT"
-_OF_A_HISTORY = frozenset({"checkpointProtection", "clustering"})
-"""Features that a new table has no reason for, or gets by its CLUSTER BY."""
+_OF_A_HISTORY = frozenset({"catalogManaged", "checkpointProtection", "clustering"})
+"""Features that a new table has no reason for, or gets by its catalog or its CLUSTER BY."""
 
 
 @dataclass(slots=True)

@@ -55,6 +55,8 @@ def by_options(s: CommandContext, query: Statement, at: int) -> Callable[[], str
             continue
         if not place.in_catalog:
             raise _refused(s, at, query, each, "a path")
+        if place.is_governed:
+            raise _refused(s, at, query, each, "a name of another catalog than Spark's own")
         places.append(place)
         edits.append(_edit(s, at, query, each, place))
     if not places:

@@ -180,7 +180,7 @@ def _statement(place: Place, snapshot: Snapshot) -> str:
     clustering = shown_columns(snapshot)
     if clustering:
         lines.append(f"CLUSTER BY ({', '.join(clustering)})")
-    if place.in_catalog:
+    if place.in_catalog and not place.is_governed:
         lines.append(f"LOCATION {_literal(place.path)}")
     if metadata.description is not None:
         lines.append(f"COMMENT {_literal(metadata.description)}")

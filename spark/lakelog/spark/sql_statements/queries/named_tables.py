@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pyspark.errors import PySparkException
 
 from lakelog.core.engine.schemas import dotted
-from lakelog.spark.names.identifiers import path_in
+from lakelog.spark.names.identifiers import SESSION_CATALOG, path_in
 from lakelog.spark.names.lookup import find
 from lakelog.spark.names.resolve import with_location
 
@@ -29,6 +29,7 @@ class Place:
     """A Delta table that a statement names."""
 
     path: str
+    """What opens it: its folder, or its name where a catalog governs it."""
     parts: tuple[str, ...]
     """The name as the statement has it."""
     in_catalog: bool = False
@@ -37,6 +38,11 @@ class Place:
     """The name with its catalog and database, if a catalog has it."""
     view: tuple[str, ...] = ()
     """The temporary view of a DataFrame by which the statement names the table, if it does so."""
+
+    @property
+    def is_governed(self) -> bool:
+        """Whether the catalog is another one than Spark's own; `path` is the name there."""
+        return self.whole[:1] not in ((), (SESSION_CATALOG,))
 
     @property
     def alias(self) -> str:
@@ -66,7 +72,7 @@ def place_of(spark: SparkSession, parts: Sequence[str]) -> Place | None:
 
 
 def entry_of(spark: SparkSession, parts: Sequence[str]) -> Entry | None:
-    """What a name that is no path means; `None` if it means nothing of Spark's own catalog."""
+    """What a name that is no path means; `None` if it means nothing of a catalog that is asked."""
     try:
         return find(spark, parts)
     except PySparkException:
