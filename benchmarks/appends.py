@@ -6,7 +6,8 @@
 `load` is the load that DuckLake publishes: 300,000 rows in batches of 10. Each writer of lakelog is
 a process with an appender; DuckLake's are threads of one process, because its DuckDB catalog takes
 no second one; deltalake's are processes. A peer writes `--peer-rows` so, and the others at once,
-which is the best that can happen to its queries. DuckLake comes from PyPI, into a venv of its own.
+which is the best that can happen to its rate and queries. DuckLake comes from PyPI, into a venv of
+its own.
 
 `far` is an appender of a MinIO that is 30 ms away: how long until rows are safe, and visible.
 `producers` are threads of one appender that also compacts: memory, files, and lost rows.
@@ -26,7 +27,10 @@ import threading
 import time
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HERE = Path(__file__).parent
 BATCH = 10
@@ -34,6 +38,13 @@ SIDES = ("lakelog", "ducklake", "deltalake")
 DUCKLAKE = ("duckdb==1.5.5", "duckdb-extension-ducklake==1.5.5")
 SCHEMA = "id bigint, name string, value double"
 QUERIES = ("count", "one row", "sum of a column")
+ABOUT = (
+    "Rows come in tens. A writer of lakelog is a process with an appender (`every=1s`, `save_every="
+    "50ms`), one of DuckLake a thread of one process with a DuckDB catalog, one of deltalake a "
+    "process. lakelog writes all 300,000 rows so; the peers 20,000, and the rest at once, which is "
+    "the best that can happen to their rates and queries. Then: how long until rows are safe, and "
+    "visible to all, at a MinIO behind 30 ms; and what a minute of 64 producers leaves."
+)
 
 
 def rows_of(number: int) -> list[dict[str, Any]]:
@@ -356,17 +367,59 @@ def _quantiles(values: list[float]) -> str:
     return f"P50 {at[0]:.0f} ms, P99 {at[1]:.0f} ms (n={len(ordered)})"
 
 
-def main() -> int:
-    """Print what was asked for."""
+def _load_lines(folder: Path, args: argparse.Namespace) -> Iterator[str]:
+    yield f"| side | writers | rows/s | {' | '.join(QUERIES)} |"
+    yield "|---|--:|--:|--:|--:|--:|"
+    for writers in args.writers:
+        for side in SIDES:
+            written = args.rows if side == "lakelog" else args.peer_rows
+            rate, *times = load(folder, side, writers, args.rows, written)
+            shown = " | ".join(f"{each * 1000:.1f} ms" for each in times)
+            yield f"| {side} | {writers} | {rate:,.0f} | {shown} |"
+
+
+def _far_lines(_folder: Path, args: argparse.Namespace) -> Iterator[str]:
+    yield "| 30 ms away, every 1s | safe | visible |"
+    yield "|---|---|---|"
+    for save_every in ("50ms", None):
+        found = far(min(args.seconds, 30), save_every)
+        shown = " | ".join(_quantiles(values) for values in found.values())
+        yield f"| {f'save_every {save_every}' if save_every else 'no save_every'} | {shown} |"
+
+
+def _producers_lines(folder: Path, args: argparse.Namespace) -> Iterator[str]:
+    yield f"| {args.producers} producers, {args.seconds:g} s | |"
+    yield "|---|--:|"
+    for what, value in producers(folder, args.producers, args.seconds).items():
+        yield f"| {what} | {value:,.1f} |"
+
+
+PARTS = {"load": _load_lines, "far": _far_lines, "producers": _producers_lines}
+"""What there is to measure, and the rows that it gives."""
+
+
+def arguments() -> argparse.ArgumentParser:
+    """What may be asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", default=["load", "far", "producers"])
+    parser.add_argument("parts", nargs="*", default=list(PARTS))
     parser.add_argument("--rows", type=int, default=300_000)
-    parser.add_argument("--peer-rows", type=int, default=300_000)
+    parser.add_argument("--peer-rows", type=int, default=20_000)
     parser.add_argument("--writers", type=int, nargs="*", default=[1, 16])
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--producers", type=int, default=64)
     parser.add_argument("--job", help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    return parser
+
+
+def measure(folder: Path) -> list[str]:
+    """The tables of all parts, with a minute of producers."""
+    args = arguments().parse_args(["--seconds", "60"])
+    return ["\n".join(lines(folder, args)) for lines in PARTS.values()]
+
+
+def main() -> int:
+    """Print what was asked for."""
+    args = arguments().parse_args()
     if args.job is not None:
         job = json.loads(args.job)
         print("ready", flush=True)
@@ -375,24 +428,9 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory(prefix="appends-") as name:
         folder = Path(name)
-        if "load" in args.parts:
-            print("| side | writers | rows/s |", " | ".join(QUERIES), "|")
-            print("|---|--:|--:|--:|--:|--:|")
-            for writers in args.writers:
-                for side in SIDES:
-                    written = args.rows if side == "lakelog" else args.peer_rows
-                    rate, *times = load(folder, side, writers, args.rows, written)
-                    shown = " | ".join(f"{each * 1000:.1f} ms" for each in times)
-                    print(f"| {side} | {writers} | {rate:,.0f} | {shown} |", flush=True)
-        if "far" in args.parts:
-            for save_every in ("50ms", None):
-                found = far(min(args.seconds, 30), save_every)
-                print(f"30 ms away, every 1s, save_every {save_every}:")
-                for what, values in found.items():
-                    print(f"  {what}: {_quantiles(values)}", flush=True)
-        if "producers" in args.parts:
-            for what, value in producers(folder, args.producers, args.seconds).items():
-                print(f"{what}: {value:,.1f}")
+        for part in args.parts:
+            for line in PARTS[part](folder, args):
+                print(line, flush=True)
     return 0
 
 

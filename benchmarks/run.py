@@ -2,9 +2,9 @@
 
     python benchmarks/run.py [PART …] [--folder DIR] [--rows N] [--rounds N] [--tuned]
 
-The parts are core, fresh, s3, bare, small, writers, memory, opening, scale, many, planning, growth,
-spark, commands, alone, tpch, streams, sql and bridge. Each replaces its own section of the file and
-leaves the others as they were.
+The parts are core, fresh, s3, bare, small, writers, appends, memory, opening, scale, many,
+planning, growth, spark, commands, alone, tpch, streams, sql and bridge. Each replaces its own
+section of the file and leaves the others as they were.
 """
 
 from __future__ import annotations
@@ -103,6 +103,7 @@ def _publish(name: str, section: str) -> None:
             "s3": "## Commits on S3",
             "bare": "## One commit against a bare put",
             "writers": "## Many writers",
+            "appends": "## Rows as they come",
             "small": "## Small writes",
             "memory": "## Memory of streams",
             "opening": "## Opening over a network",
@@ -136,6 +137,7 @@ def main() -> int:
             "bare",
             "small",
             "writers",
+            "appends",
             "memory",
             "opening",
             "scale",
@@ -187,7 +189,7 @@ def main() -> int:
         import writers
 
         print("writers: many of them at one table", flush=True)
-        parts = [f"`python benchmarks/run.py writers` on {_machine()}."]
+        parts = []
         for about, group in writers.ABOUT.items():
             rows = []
             for place in writers.PLACES:
@@ -197,7 +199,18 @@ def main() -> int:
                     print(row, flush=True)
                     rows.append(row)
             parts += [about, "\n".join([writers.HEADER, *rows])]
+        parts.insert(0, f"`python benchmarks/run.py writers` on {_machine()}.")
         _publish("writers", _plain("writers", parts))
+        subprocess.run(
+            [sys.executable, str(HERE.parent / "scripts" / "docs_pictures.py")], check=True
+        )
+    if "appends" in args.parts:
+        import appends
+
+        print("appends: rows in tens, beside DuckLake and deltalake", flush=True)
+        tables = appends.measure(args.folder)
+        parts = [f"`python benchmarks/run.py appends` on {_machine()}.", appends.ABOUT, *tables]
+        _publish("appends", _plain("appends", parts))
     if "s3" in args.parts:
         import object_store
 

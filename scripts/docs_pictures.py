@@ -2,17 +2,21 @@
 
     python scripts/docs_pictures.py
 
+The curves of many writers are those of the table in `benchmarks/RESULTS.md`.
+
 A picture takes the colour of the text around it where a page holds its elements, and that of the
 reader's system where it is opened alone, as on GitHub. `scripts/docs_hooks.py` puts it into pages.
 """
 
 from __future__ import annotations
 
+import math
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
+_REPOSITORY = Path(__file__).parents[1]
+FOLDER = _REPOSITORY / "docs" / "pictures"
 _WIDTH = 720
 _LINE = 17
 _STYLE = (
@@ -25,6 +29,10 @@ _STYLE = (
     ".diagram .line{fill:none;stroke:currentColor;stroke-opacity:.7;stroke-width:1.4}"
     ".diagram .dashed{stroke-dasharray:5 4}"
     ".diagram .head{fill:currentColor;fill-opacity:.7}"
+    ".diagram .grid{stroke:currentColor;stroke-opacity:.15}"
+    ".diagram path.curve{fill:none;stroke-width:2}"
+    ".diagram .ours{stroke:#2b9a63;fill:#2b9a63}.diagram .host{stroke:#3b7dd8;fill:#3b7dd8}"
+    ".diagram .peer{stroke:#d2741a;fill:#d2741a}"
 )
 
 
@@ -203,7 +211,114 @@ def layers() -> tuple[int, list[str]]:
     ]
 
 
-DIAGRAMS = {each.__name__: each for each in (commit, conflict, transaction, layers)}
+class Share(NamedTuple):
+    """What some writers did, as a row of the results has it."""
+
+    place: str
+    who: str
+    writers: int
+    rate: float
+    """Commits a second."""
+    fairness: float
+
+
+class Panel(NamedTuple):
+    """Where curves are drawn, and how a value becomes a height."""
+
+    left: float
+    top: float
+    ticks: tuple[float, ...]
+    log: bool = False
+    width: float = 138
+    height: float = 130
+
+    def at(self, writers: int, value: float) -> str:
+        """A point: writers by powers of four, of which 64 is the last."""
+        x = self.left + self.width * math.log(writers, 64)
+        return f"{x:.1f} {self.level(value):.1f}"
+
+    def level(self, value: float) -> float:
+        """How far down a value is."""
+        low, high = self.ticks[0], self.ticks[-1]
+        if self.log:
+            low, high, value = math.log(low), math.log(high), math.log(max(value, low))
+        return self.top + self.height * (1 - (value - low) / (high - low))
+
+    def frame(self, *, named: bool) -> list[str]:
+        """Its lines, and what they stand for."""
+        across = [f"M{self.left:g} {self.level(tick):.1f}h{self.width:g}" for tick in self.ticks]
+        marks = [f'<path class="grid" d="{"".join(across)}"/>']
+        if named:
+            for tick in self.ticks:
+                text = f"{tick:,g}"
+                marks.append(write(self.left - 6, self.level(tick) + 4, text, "small", "end"))
+        for writers in (1, 16, 64):
+            x = self.left + self.width * math.log(writers, 64)
+            marks.append(write(x, self.top + self.height + 16, str(writers)))
+        return marks
+
+
+_KINDS = {"lakelog": "ours", "lakelog, one host": "host", "deltalake": "peer"}
+"""Who is in the curves, and the style of it."""
+
+
+def shares() -> list[Share]:
+    """What processes did, from the results of `benchmarks/writers.py`."""
+    text = (_REPOSITORY / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
+    rows = text.partition("<!-- writers -->")[2].partition("<!-- end of writers -->")[0]
+    cells = [line.strip("| ").split(" | ") for line in rows.splitlines() if line.startswith("| ")]
+    return [
+        Share(
+            each[0] if each[0] == "local" else f"{each[0]}, {each[1]}",
+            each[3],
+            int(each[2]),
+            float(each[4]),
+            float(each[8]),
+        )
+        for each in cells
+        if each[3] in _KINDS
+    ]
+
+
+def writers() -> tuple[int, list[str]]:
+    """How many commits a second many writers make, and how fairly."""
+    found = shares()
+    marks = [
+        write(10, 20, "Commits a second, by 1 to 64 processes", "strong", "start"),
+        write(10, 236, "Fairness: 1 where all made as many", "strong", "start"),
+        write(10, 428, "dashed: what one writer makes there", "small", "start"),
+    ]
+    for at, (who, kind) in enumerate(_KINDS.items()):
+        x = (300, 410, 570)[at]
+        marks.append(f'<path class="curve {kind}" d="M{x} 424h24"/>')
+        marks.append(write(x + 30, 428, who, "small", "start"))
+    for at, place in enumerate(("local", "MinIO, 0 ms", "MinIO, 30 ms", "MinIO, 100 ms")):
+        left = 52 + at * 166
+        rates = Panel(left, 50, (1, 10, 100, 1000), log=True)
+        fair = Panel(left, 250, (0, 0.5, 1))
+        marks.append(write(left + rates.width / 2, 42, place, "small"))
+        marks += [*rates.frame(named=at == 0), *fair.frame(named=at == 0)]
+        here = [each for each in found if each.place == place]
+        for who, kind in _KINDS.items():
+            line = sorted(each for each in here if each.who == who)
+            if not line:
+                continue
+            for panel, points in (
+                (rates, [rates.at(each.writers, each.rate) for each in line]),
+                (fair, [fair.at(each.writers, each.fairness) for each in line]),
+            ):
+                marks.append(f'<path class="curve {kind}" d="M{"L".join(points)}"/>')
+                for point in points:
+                    x, y = point.split()
+                    marks.append(f'<circle class="{kind}" cx="{x}" cy="{y}" r="2.5"/>')
+                if who == "lakelog" and panel is rates:
+                    limit = rates.level(line[0].rate)
+                    path = f"M{left} {limit:.1f}h{rates.width:g}"
+                    marks.append(f'<path class="line dashed" d="{path}"/>')
+    return 440, marks
+
+
+DIAGRAMS = {each.__name__: each for each in (commit, conflict, transaction, layers, writers)}
 
 
 def drawn(name: str) -> str:

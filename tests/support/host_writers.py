@@ -109,10 +109,16 @@ def _fork(work: Callable[[int], None]) -> tuple[int, int]:
     return pid, heard
 
 
-def _heard(pipe: int) -> str:
+def _heard(pipe: int, stopped: int | None = None) -> str:
+    """All that a process says; one that stopped, or is about to, is made to go on."""
     data = b""
     until = time.monotonic() + _PATIENCE
-    while select.select([pipe], [], [], max(0.0, until - time.monotonic()))[0]:
+    while (left := until - time.monotonic()) > 0:
+        if stopped is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(stopped, signal.SIGCONT)
+        if not select.select([pipe], [], [], left if stopped is None else 0.02)[0]:
+            continue
         more = os.read(pipe, 4096)
         if not more:
             os.close(pipe)
@@ -157,9 +163,7 @@ class History:
             self.queue.wake(name)
         told = {f"w{number}": _heard(pipe) for number, (_, pipe) in enumerate(others)}
         self.go_on.touch()
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(lead[0], signal.SIGCONT)
-        told["lead"] = _heard(lead[1])
+        told["lead"] = _heard(lead[1], lead[0])
         for pid, _ in (lead, *others):
             os.waitpid(pid, 0)
         wrong = _said(lambda said: os.write(said, "; ".join(self._complaints(told)).encode()))

@@ -109,8 +109,10 @@ class RowReader:
             kept = None if deleted is None else _kept(parquet.metadata, groups, deleted)
             count = sum(parquet.metadata.row_group(i).num_rows for i in groups)
             data = None
-            if names:
+            if names and groups:
                 data = parquet.read_row_groups(groups, columns=names, use_threads=False)
+            elif names:  # pyarrow 18.0 can't read none
+                data = parquet.schema_arrow.empty_table().select(names)
             return self._formed(data, count, partition, kept)
 
     def pieces(

@@ -222,8 +222,10 @@ def read_columns(
     notes = file.metadata.metadata or {}
     mark = notes.get(COLUMNS_KEY.encode())
     # A tool that rewrites the file with pyarrow copies the note, and adds one that we never write.
-    if mark is not None and b"ARROW:schema" not in notes and mark.decode() != columns_mark(schema):
-        raise pa.ArrowInvalid("its columns are not the ones it was written with")
+    if mark is not None and b"ARROW:schema" not in notes:
+        is_whole = mark.decode() == columns_mark(schema) and all(map(_is_written, schema))
+        if not is_whole:
+            raise pa.ArrowInvalid("its columns are not the ones it was written with")
     there = [path for path in columns if _has(schema, path)]
     # Statistics come as JSON, as a struct, or both: the struct only matters alone.
     if "add.stats" in there and "add.stats_parsed" in there:
@@ -273,6 +275,21 @@ def columns_mark(schema: pa.Schema) -> str:
     another name, and to a reader that looks like a column the writer left out, as many are.
     """
     return f"{zlib.crc32(' '.join(_names(schema, '')).encode()):08x}"
+
+
+def _is_written(field: pa.Field[Any]) -> bool:
+    """Whether we write such a field: it may be null, and so may what is in it but a map's keys.
+
+    With a wrong bit there, pyarrow before 19 reads other values from the column.
+    """
+    of: Any = field.type
+    if pa.types.is_map(of):
+        inner = [of.item_field]
+    elif pa.types.is_list(of):
+        inner = [of.value_field]
+    else:
+        inner = list(of) if pa.types.is_struct(of) else []
+    return field.nullable and all(map(_is_written, inner))
 
 
 def _names(fields: Iterable[pa.Field[Any]], prefix: str) -> Iterator[str]:
@@ -341,14 +358,19 @@ def cast(array: pa.Array[Any], target: pa.DataType) -> pa.Array[Any]:
 
 
 def plain(value: Any, of: pa.DataType) -> Any:
-    """Arrow's Python value as that of JSON: maps as dicts, absent fields absent."""
+    """Arrow's Python value as that of JSON: maps as dicts, absent fields absent.
+
+    Raises:
+        UnicodeDecodeError: bytes that are no text.
+    """
     if value is None:
         return None
     if pa.types.is_map(of):
-        return {key: plain(item, of.item_type) for key, item in value}
+        return {plain(key, of.key_type): plain(item, of.item_type) for key, item in value}
     if pa.types.is_struct(of):
         fields = ((each.name, each.type) for each in of)
         return {n: plain(value[n], kind) for n, kind in fields if value[n] is not None}
     if pa.types.is_list(of) or pa.types.is_large_list(of):
         return [plain(item, of.value_type) for item in value]
-    return value
+    # Some writers don't note that their texts are text; nothing else of a small action is bytes.
+    return value.decode() if isinstance(value, bytes) else value

@@ -166,7 +166,13 @@ class CheckpointReader:
                         held = without_nulls(column)
                         budget.take(AS_OBJECTS * held.nbytes, part.path)
                         for value in held.to_pylist():
-                            yield kind, plain(value, column.type)
+                            yield kind, self._plain(value, column.type, part.path)
+
+    def _plain(self, value: Any, of: pa.DataType, path: str) -> Any:
+        try:
+            return plain(value, of)
+        except UnicodeDecodeError as exc:
+            raise self.corrupt(f"reading {path} failed ({exc})") from exc
 
     def _rows(self, kind: str, schema: pa.Schema) -> pa.Table:
         top = self.top_level()

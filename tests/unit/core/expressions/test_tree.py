@@ -121,7 +121,8 @@ def test_no_filter_is_none() -> None:
     ],
 )  # fmt: skip
 def test_sql_becomes_a_bound_tree(sql: str, wanted: Expression) -> None:
-    assert parsed(sql) == wanted
+    # As text: since Python 3.13 a NaN makes a tree unlike itself.
+    assert repr(parsed(sql)) == repr(wanted)
 
 
 def test_between_is_two_comparisons_and_connectives_are_flat() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -87,6 +90,54 @@ def test_a_wrong_byte_without_the_commits_is_harmless_or_refused(log):
             refused += 1
     assert refused
     assert state(log) == expected
+
+
+def test_a_field_that_lost_what_it_may_be_never_changes_what_is_read(tmp_path):
+    log = RawLog(tmp_path / "t").create(
+        {"txn": {"appId": "a", "version": 7}},
+        add("a", stats='{"numRecords":1}'),
+        remove("b", LATE, deletionVector=VECTOR),
+    )
+    expected = state(log)
+    DeltaLog.for_table(log.table).checkpoint()
+    log.path(0).unlink()
+    path = with_files(log)
+    data = path.read_bytes()
+    # In the footer: this may be null, and its name is...; and: this is text.
+    for mark, at in ((b"\x25\x02\x18", 0), (b"\x25\x00\x4c\x1c", 0), (b"\x25\x00\x4c\x1c", 2)):
+        found = 0
+        start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+        while (start := data.find(mark, start + 1)) > 0:
+            found += 1
+            for mask in MASKS:
+                wrong = bytearray(data)
+                wrong[start + at] ^= mask
+                path.write_bytes(wrong)
+                with contextlib.suppress(CorruptLogError):
+                    assert state(log) == expected, (mark, start, mask)
+        assert found > 10, mark
+
+
+def test_texts_that_are_not_noted_as_text_are_read_and_what_is_no_text_is_refused(tmp_path):
+    log = RawLog(tmp_path / "t").create({"txn": {"appId": "a", "version": 7}}, add("a"))
+    expected = state(log)
+    DeltaLog.for_table(log.table).checkpoint()
+    log.path(0).unlink()
+    path = with_files(log)
+    rows = pq.read_table(path).replace_schema_metadata(None)
+    txn = rows["txn"].combine_chunks()
+    for app, fits in ((b"a", True), (b"\xff", False)):
+        names = [pa.array([None if one is None else app for one in txn.field("appId").to_pylist()])]
+        others = [txn.field(at) for at in range(1, txn.type.num_fields)]
+        fields = [each.name for each in txn.type]
+        made = pa.StructArray.from_arrays([*names, *others], names=fields, mask=txn.is_null())
+        at = rows.schema.get_field_index("txn")
+        pq.write_table(rows.set_column(at, "txn", made), path)
+        if fits:
+            assert state(log) == expected
+        else:
+            with pytest.raises(CorruptLogError, match="utf-8"):
+                state(log)
 
 
 def test_a_column_that_lost_its_name_is_noticed_and_one_that_was_left_out_is_not_missed(tmp_path):

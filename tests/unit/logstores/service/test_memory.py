@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import pathlib
+import sys
 import threading
 import tracemalloc
 from typing import TYPE_CHECKING
@@ -14,7 +16,6 @@ from support.bridge_client import ENDPOINT, ServedStore, answer, connected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 ROUNDS = 3
 MORE = 300
@@ -32,7 +33,11 @@ def _held(work: Callable[[int], None], first: int, count: int) -> tracemalloc.Sn
         if thread.name == "lakelog-client":
             thread.join(WAIT)
     gc.collect()
-    return tracemalloc.take_snapshot()
+    found = tracemalloc.take_snapshot()
+    if sys.version_info[:2] == (3, 12):
+        # Its pathlib interns what a path consists of, and in 3.12 alone what is interned stays.
+        found = found.filter_traces([tracemalloc.Filter(False, pathlib.__file__)])
+    return found
 
 
 def _left_by_commits(work: Callable[[int], None]) -> tuple[int, str]:
@@ -56,7 +61,7 @@ def _left_by_commits(work: Callable[[int], None]) -> tuple[int, str]:
     return least, "\n".join(map(str, grown[:10]))
 
 
-def test_commits_by_new_connections_leave_nothing(tmp_path: Path) -> None:
+def test_commits_by_new_connections_leave_nothing(tmp_path: pathlib.Path) -> None:
     with LogStoreService(endpoint_file=tmp_path / "bridge") as service:
         store = ServedStore({ENDPOINT: str(service.endpoint_file)})
         left, where = _left_by_commits(
@@ -65,7 +70,7 @@ def test_commits_by_new_connections_leave_nothing(tmp_path: Path) -> None:
     assert left < MORE * LEAST, where
 
 
-def test_commits_by_one_connection_leave_nothing(tmp_path: Path) -> None:
+def test_commits_by_one_connection_leave_nothing(tmp_path: pathlib.Path) -> None:
     with (
         LogStoreService(endpoint_file=tmp_path / "bridge") as service,
         connected(Endpoint.read(service.endpoint_file)) as (out, source),
