@@ -275,8 +275,9 @@ class AppenderStoppedError(DeltaError):
     `app_id`, and append again whatever is after its `last_seq`.
 
     Fields: `table`, `app_id`, `acknowledged` (the last `seq` known to be in the table, -1 for
-    none), `pending` (appends that were taken and are not known to be there), `failed_seq` (the
-    append whose rows the table refused, or `None`).
+    none), `pending` (appends that were taken and are not known to be there), `failed_seq` and
+    `failed_row` (the append whose rows the table refused, and the first of them, counted from 0; or
+    `None`).
     """
 
 

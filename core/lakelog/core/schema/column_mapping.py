@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from lakelog.core.errors import SchemaMismatchError
 from lakelog.core.schema.column_paths import dotted, map_types, walk
 from lakelog.core.schema.parts import paired_parts, with_parts
 from lakelog.core.schema.types import DataType, StructField, StructType
@@ -129,6 +130,58 @@ def _kind_like(kind: DataType, like: DataType) -> DataType:
     if isinstance(kind, StructType) and isinstance(like, StructType):
         return mapped_like(kind, like)
     return with_parts(kind, [_kind_like(*each) for _, *each in paired_parts(kind, like)])
+
+
+def renamed_since(own: StructType, was: StructType, now: StructType) -> StructType:
+    """The columns of some rows under the names that their table has for them by now.
+
+    Args:
+        own: the columns of the rows, named as the table had them.
+        was: the table's `read_schema` then. What it lacks keeps its name.
+        now: its `read_schema` by now. A column that was dropped keeps its name.
+
+    Raises:
+        SchemaMismatchError: a column was dropped, and another one has its name.
+    """
+    return _renamed(own, was, now, ())
+
+
+def _renamed(
+    own: StructType, was: StructType, now: StructType, path: tuple[str, ...]
+) -> StructType:
+    current = {physical_name(each): each for each in now}
+    fields = []
+    for field in own:
+        before, after, here = was.get(field.name), now.get(field.name), (*path, field.name)
+        if before is not None:
+            found = current.get(physical_name(before))
+            if found is None and after is not None and NAME_KEY in after.metadata:
+                raise SchemaMismatchError(
+                    f"The rows have the column {dotted(here)}, which was dropped since they came; "
+                    "the table has another column of that name now.",
+                    column=dotted(here),
+                )
+            # Where columns are not mapped their names say which they are.
+            after = found or after
+        if before is None or after is None:
+            fields.append(field)
+            continue
+        kind = _renamed_kind(field.data_type, before.data_type, after.data_type, here)
+        fields.append(replace(field, name=after.name, data_type=kind))
+    return StructType(tuple(fields))
+
+
+def _renamed_kind(own: DataType, was: DataType, now: DataType, path: tuple[str, ...]) -> DataType:
+    if all(isinstance(each, StructType) for each in (own, was, now)):
+        return _renamed(own, was, now, path)  # type: ignore[arg-type]  # structs
+    before, after = paired_parts(own, was), paired_parts(own, now)
+    return with_parts(
+        own,
+        [
+            _renamed_kind(mine, then, later, (*path, step))
+            for (step, mine, then), (_, _, later) in zip(before, after, strict=False)
+        ],
+    )
 
 
 def by_name(fields: Iterable[pa.Field[Any]], target: StructType) -> list[StructField | None]:

@@ -20,7 +20,11 @@ from lakelog.core.arguments import (
     require,
 )
 from lakelog.core.delta_log import log_of
-from lakelog.core.dml.appending.committing import BatchCommitter, RefusedAppendError
+from lakelog.core.dml.appending.committing import (
+    BatchCommitter,
+    RecordGoneError,
+    RefusedAppendError,
+)
 from lakelog.core.dml.appending.compacting import Compactor
 from lakelog.core.dml.appending.dead_letters import DeadLetters, UnfitRow
 from lakelog.core.dml.appending.given import fitted_rows
@@ -203,7 +207,7 @@ class Appender:
         if (known := self._intake.recorded(seq)) is not None:
             return lambda _: known
         dead = self._dead
-        table, unfit = fitted_rows(
+        fitted, unfit = fitted_rows(
             rows, self._snapshot, merges=self._merges, sifts=dead is not None
         )
 
@@ -212,7 +216,7 @@ class Appender:
                 dead.put([UnfitRow(number, row, str(exc)) for row, exc in unfit])
 
         before = put_aside if unfit else None
-        return lambda timeout: self._intake.put(table, seq, timeout, before)
+        return lambda timeout: self._intake.put(fitted, seq, timeout, before)
 
     def reject(self, row: Mapping[str, Any], reason: str, *, seq: int) -> None:
         """Put a row aside as a dead letter: one that the producer itself can't read.
@@ -341,13 +345,14 @@ class Appender:
                 acknowledged=self._committer.recorded,
                 pending=0,
                 failed_seq=exc.seq,
+                failed_row=exc.row,
             ) from why
 
     def _stopped(self, error: BaseException) -> AppenderStoppedError:
-        intake, seq, why = self._intake, None, error
+        intake, seq, row, why = self._intake, None, None, error
         if isinstance(error, RefusedAppendError):
-            seq, why = error.seq, error.__cause__ or error
-        at = "" if seq is None else f" at the append with seq {seq}"
+            seq, row, why = error.seq, error.row, error.__cause__ or error
+        at = "" if seq is None else f" at row {row}, counted from 0, of the append with seq {seq}"
         reason = str(why).rstrip(".") or type(why).__name__
         saved = ""
         if intake.acknowledged > intake.committed:
@@ -355,17 +360,23 @@ class Appender:
                 f"; those up to seq {intake.acknowledged} are saved beside it, and come to it when "
                 "the next appender is opened"
             )
+        advice = (
+            "Open an appender with the same app_id, and append what is after its last_seq."
+            if not isinstance(error, RecordGoneError)
+            else f"Open another appender, and append what is after seq {intake.acknowledged}, "
+            "whatever its last_seq is: all before that would be there twice."
+        )
         failure = AppenderStoppedError(
             f"the appender {self.app_id!r} of {self._log.table} stopped{at}: {reason}. "
             f"The table has its appends up to seq {intake.committed} (version "
             f"{intake.version}){saved}; {intake.unsafe} after that were taken and are not known to "
-            "be safe. Open an appender with the same app_id, and append what is after its "
-            "last_seq.",
+            f"be safe. {advice}",
             table=self._log.table,
             app_id=self.app_id,
             acknowledged=intake.acknowledged,
             pending=intake.unsafe,
             failed_seq=seq,
+            failed_row=row,
         )
         failure.__cause__ = why
         return failure
@@ -502,7 +513,7 @@ def appender(
 
 
 def _seconds(span: Span, name: str) -> float:
-    what = "a time such as '500ms', '1s', '2m', or seconds"
+    what = "a time such as '500ms', '1s', '2m', or seconds, of less than 1,000,000 seconds"
     if isinstance(span, timedelta):
         found = span.total_seconds()
     elif isinstance(span, str):

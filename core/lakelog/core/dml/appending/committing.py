@@ -17,6 +17,7 @@ import pyarrow as pa
 from lakelog.core.actions.operation import Operation
 from lakelog.core.delta_log import begin_change
 from lakelog.core.dml.appending.dead_letters import UnfitRow
+from lakelog.core.dml.appending.given import Fitted, filled_columns, have_same_columns
 from lakelog.core.dml.appending.segments import turn_app
 from lakelog.core.dml.arrow_write import Written, append_rows, unfit_rows
 from lakelog.core.dml.table_write import WriteRequest
@@ -27,7 +28,6 @@ from lakelog.core.errors import (
     PostCommitError,
     SchemaMismatchError,
 )
-from lakelog.core.schema.column_fills import is_filled
 from lakelog.core.telemetry.catalogue import APPEND, APPEND_REJECTED, APPEND_ROWS
 from lakelog.core.telemetry.switch import observing
 from lakelog.core.transaction.command_commit import commit_command
@@ -52,14 +52,18 @@ _UNFIT: Final = (ConstraintViolationError, SchemaMismatchError)
 class RefusedAppendError(Exception):
     """The table refuses rows of an append, and they may not be put aside; its cause says why."""
 
-    def __init__(self, seq: int) -> None:
-        """Name the append."""
-        super().__init__(f"the table refuses rows of the append with seq {seq}")
-        self.seq = seq
+    def __init__(self, seq: int, row: int) -> None:
+        """Name the append, and the first of its rows."""
+        super().__init__(f"the table refuses row {row} of the append with seq {seq}")
+        self.seq, self.row = seq, row
 
 
 class RecordMovedError(DeltaAnalysisError):
-    """Another appender has the same application, or what the table recorded of it is gone."""
+    """Another appender has the same application."""
+
+
+class RecordGoneError(RecordMovedError):
+    """The table has forgotten what it recorded of the application."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,34 +95,34 @@ class BatchCommitter:
         """
         left = list(batch)
         while left:
-            count, rows = joined(left, (self.log.known_snapshot or self.opened).schema)
+            count, fitted = joined(left)
             part = left[:count]
             try:
-                version = self._observed(rows, part[-1].seq)
+                version = self._observed(fitted, part[-1].seq)
             except _UNFIT as exc:
-                left[:count] = self._sifted(intake, part, rows, exc)
+                left[:count] = self._sifted(intake, part, fitted, exc)
                 continue
             self.commits += 1
             self.recorded = part[-1].seq
             intake.settle(part, version)
             left = left[count:]
 
-    def _observed(self, rows: pa.Table, last: int) -> int:
-        log = self.log
+    def _observed(self, fitted: Fitted, last: int) -> int:
+        log, count = self.log, fitted.rows.num_rows
 
         def work(seen: Seen) -> int:
-            version = self._committed(rows, last)
-            seen.note(version=version, rows=rows.num_rows)
-            seen.count(APPEND_ROWS, rows.num_rows)
+            version = self._committed(fitted, last)
+            seen.note(version=version, rows=count)
+            seen.count(APPEND_ROWS, count)
             if self.dead_letters is not None:
-                count = self.dead_letters.count
-                seen.count(APPEND_REJECTED, count - self._rejected)
-                self._rejected = count
+                rejected = self.dead_letters.count
+                seen.count(APPEND_REJECTED, rejected - self._rejected)
+                self._rejected = rejected
             return version
 
         return observing(log.conf, APPEND, log.table, work)
 
-    def _committed(self, rows: pa.Table, last: int) -> int:
+    def _committed(self, fitted: Fitted, last: int) -> int:
         """The version that has the rows, with the record of their last number."""
         until, tried, read = self.patience.begin(), set[str](), None
         while True:
@@ -128,7 +132,7 @@ class BatchCommitter:
                 if not self._is_mine(txn):
                     return self._landed(txn, tried, read)
                 read = txn.reads.version if read is None else read
-                done = self._append(txn, rows, last)
+                done = self._append(txn, fitted, last)
                 if self.compactor is not None:
                     self.compactor.take(done.adds)
                 return done.version
@@ -175,8 +179,9 @@ class BatchCommitter:
         is_last = txn.txn_version(self.app_id) == self.recorded
         return txn.txn_version(turn_app(self.app_id)) <= self.turn and is_last
 
-    def _append(self, txn: OptimisticTransaction, rows: pa.Table, last: int) -> Written:
-        if rows.num_rows:
+    def _append(self, txn: OptimisticTransaction, fitted: Fitted, last: int) -> Written:
+        if fitted.rows.num_rows:
+            rows = fitted.under(_columns(txn))
             return append_rows(txn, rows, self._request(last))
         # All of them were put aside: only the record moves.
         operation = Operation.write("Append")
@@ -212,18 +217,26 @@ class BatchCommitter:
         raise self._moved(txn)
 
     def _moved(self, txn: OptimisticTransaction) -> RecordMovedError:
+        log, app_id, found = self.log, self.app_id, txn.txn_version(self.app_id)
+        if found < self.recorded:
+            return RecordGoneError(
+                f"the table {log.table} has recorded seq {found} of the app_id {app_id!r}, and had "
+                f"recorded {self.recorded} for this appender: it has forgotten that, as "
+                "delta.setTransactionRetentionDuration lets it. Let that be longer than the "
+                "application is silent",
+                table=log.table,
+                app_id=app_id,
+            )
         return RecordMovedError(
-            f"the table {self.log.table} has recorded seq {txn.txn_version(self.app_id)} of the "
-            f"app_id {self.app_id!r}, and this appender {self.recorded}: another appender has the "
-            "same app_id (give each its own), or the record is gone, by RESTORE or by "
-            "delta.setTransactionRetentionDuration. Nothing was doubled. Open an appender, and "
-            "append what is after its last_seq.",
-            table=self.log.table,
-            app_id=self.app_id,
+            f"the table {log.table} has recorded seq {found} of the app_id {app_id!r}, and this "
+            f"appender {self.recorded}: another appender has the same app_id (give each its own). "
+            "Nothing was doubled",
+            table=log.table,
+            app_id=app_id,
         )
 
     def _sifted(
-        self, intake: Intake, part: Sequence[Append], rows: pa.Table, error: DeltaAnalysisError
+        self, intake: Intake, part: Sequence[Append], fitted: Fitted, error: DeltaAnalysisError
     ) -> list[Append]:
         """The appends without the rows that the table refuses, which are put aside.
 
@@ -231,16 +244,17 @@ class BatchCommitter:
             RefusedAppendError: they may not be put aside; what is before them is settled.
         """
         ends = list(accumulate(each.rows.num_rows for each in part))
-        found = self._unfit(part, rows, [0, *ends])
+        starts = [0, *ends]
+        found = self._unfit(part, fitted, starts)
         if not found:
             raise error
         if self.dead_letters is None:
             first = min(found)
             at = bisect_right(ends, first)
             self.commit(intake, part[:at])
-            raise RefusedAppendError(part[at].seq) from found[first]
+            raise RefusedAppendError(part[at].seq, first - starts[at]) from found[first]
         places = sorted(found)
-        refused = rows.take(places).to_pylist()
+        refused = fitted.rows.take(places).to_pylist()
         self.dead_letters.put(
             [
                 UnfitRow(part[bisect_right(ends, at)].seq, row, str(found[at]))
@@ -251,31 +265,43 @@ class BatchCommitter:
         for each, end in zip(part, ends, strict=True):
             start = end - each.rows.num_rows
             places = [at for at in range(each.rows.num_rows) if start + at not in found]
-            kept.append(replace(each, rows=each.rows.take(pa.array(places, pa.int64()))))
+            rows = each.rows.take(pa.array(places, pa.int64()))
+            kept.append(replace(each, fitted=each.fitted._replace(rows=rows)))
         return kept
 
     def _unfit(
-        self, part: Sequence[Append], rows: pa.Table, starts: Sequence[int]
+        self, part: Sequence[Append], fitted: Fitted, starts: Sequence[int]
     ) -> dict[int, DeltaAnalysisError]:
-        request = self._request(part[-1].seq)
+        request, txn = self._request(part[-1].seq), self._begun()
         try:
-            return unfit_rows(self._begun(), rows, request)
+            return unfit_rows(txn, fitted.under(_columns(txn)), request)
         except SchemaMismatchError as exc:
             if len(part) == 1:
-                return dict.fromkeys(range(rows.num_rows), exc)
+                return dict.fromkeys(range(fitted.rows.num_rows), exc)
         # Columns that only some of them have.
         return {
             start + at: exc
             for start, each in zip(starts, part, strict=False)
-            for at, exc in self._unfit([each], each.rows, [0]).items()
+            for at, exc in self._unfit([each], each.fitted, [0]).items()
         }
 
 
-def joined(appends: Sequence[Append], table: StructType) -> tuple[int, pa.Table]:
+def _columns(txn: OptimisticTransaction) -> StructType:
+    """The table's, as a transaction that has begun has read them."""
+    assert txn.snapshot is not None
+    return txn.snapshot.read_schema
+
+
+def joined(appends: Sequence[Append]) -> tuple[int, Fitted]:
     """As many of the first ones as make one table, and that."""
-    schema, count = appends[0].rows.schema, 0
-    filled = {each.name for each in table if is_filled(each)}
+    first, table = appends[0].fitted
+    schema, count = first.schema, 0
+    filled, same = filled_columns(table), {id(table)}
     for each in appends:
+        if id(each.fitted.schema) not in same:
+            if not have_same_columns(each.fitted.schema, table):
+                break  # equal names may be of different columns
+            same.add(id(each.fitted.schema))
         if not each.rows.schema.equals(schema):
             # Beside rows that have it, a column would be null, and not what it is filled with.
             if filled & {*schema.names} ^ filled & {*each.rows.schema.names}:
@@ -288,6 +314,7 @@ def joined(appends: Sequence[Append], table: StructType) -> tuple[int, pa.Table]
         count += 1
     tables = [each.rows for each in appends[:count]]
     try:
-        return count, pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+        rows = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowInvalid:  # a number that the type of the other rows can't hold
-        return 1, tables[0].combine_chunks()
+        count, rows = 1, first
+    return count, Fitted(rows.combine_chunks(), table)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from lakelog.core.arrow.arrow_casts import cast_table
 from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.input.given_rows import arrow_table
@@ -14,19 +16,72 @@ from lakelog.core.input.row_source import RowSource
 from lakelog.core.input.unfit_values import typed_table
 from lakelog.core.schema import StructField, StructType
 from lakelog.core.schema.column_fills import is_filled
+from lakelog.core.schema.column_mapping import NAME_KEY, physical_name, renamed_since
+from lakelog.core.schema.column_paths import map_types
 from lakelog.core.schema.rules import check_unique
 from lakelog.core.schema.schema_evolution import check_write_compatible, merge_schemas
 
 if TYPE_CHECKING:
     from lakelog.core.input.given_rows import GivenRows
+    from lakelog.core.schema import DataType
     from lakelog.core.state.snapshot import Snapshot
+
+
+class Fitted(NamedTuple):
+    """Rows, and the table as it was when they came."""
+
+    rows: pa.Table
+    schema: StructType
+    """The table's `read_schema`, of the columns of the rows at least."""
+
+    def under(self, now: StructType) -> pa.Table:
+        """The rows under the names that the table has for their columns by now.
+
+        Args:
+            now: its `read_schema`.
+
+        Raises:
+            SchemaMismatchError: a column was dropped, and another one has its name.
+            DeltaAnalysisError: columns can't be told apart.
+        """
+        if self.schema == now:
+            return self.rows
+        own = from_arrow_schema(self.rows.schema)
+        found = renamed_since(own, self.schema, now)
+        if found == own:
+            return self.rows
+        check_unique(found)
+        return cast_table(self.rows, found, match=lambda _, target: list(target))
+
+
+def filled_columns(schema: StructType) -> set[str]:
+    """The columns that are not null where rows lack them."""
+    return {each.name for each in schema if is_filled(each)}
+
+
+def have_same_columns(one: StructType, other: StructType) -> bool:
+    """Whether rows that came for one schema of a table may go with rows that came for another."""
+    if one == other:
+        return True
+    same = map_types(one, _as_named) == map_types(other, _as_named)
+    return same and filled_columns(one) == filled_columns(other)
+
+
+def _as_named(kind: DataType) -> DataType:
+    """A struct with no more than what says which columns it has."""
+    if not isinstance(kind, StructType):
+        return kind
+    return StructType(
+        tuple(replace(each, metadata={NAME_KEY: physical_name(each)}) for each in kind)
+    )
+
 
 _NO_COLUMNS: Final = "the rows have no columns: give each a value of one column at least"
 
 
 def fitted_rows(
     given: GivenRows, snapshot: Snapshot, *, merges: bool, sifts: bool
-) -> tuple[pa.Table, list[tuple[Mapping[str, Any], DeltaAnalysisError]]]:
+) -> tuple[Fitted, list[tuple[Mapping[str, Any], DeltaAnalysisError]]]:
     """Rows with the names and types of their table, as far as it has them.
 
     Args:
@@ -41,6 +96,13 @@ def fitted_rows(
     Raises:
         DeltaAnalysisError: rows don't fit, and are not sifted; or they are no rows.
     """
+    table, unfit = _sifted_rows(given, snapshot, merges=merges, sifts=sifts)
+    return Fitted(table, snapshot.read_schema), unfit
+
+
+def _sifted_rows(
+    given: GivenRows, snapshot: Snapshot, *, merges: bool, sifts: bool
+) -> tuple[pa.Table, list[tuple[Mapping[str, Any], DeltaAnalysisError]]]:
     data: Any = given
     if not _is_python(data):
         return _owned(_fitted_arrow(given, snapshot, merges)), []

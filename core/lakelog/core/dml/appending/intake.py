@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from lakelog.core.clock import Clock
+    from lakelog.core.dml.appending.given import Fitted
 
 _OVERHEAD: Final = 1024
 """Bytes that an append takes besides its rows, about."""
@@ -119,11 +120,16 @@ class Ticket:
 class Append:
     """Rows that wait, or are being committed."""
 
-    rows: pa.Table
+    fitted: Fitted
     ticket: Ticket
     size: int
     came: float
     """When, by the clock's `monotonic`."""
+
+    @property
+    def rows(self) -> pa.Table:
+        """They."""
+        return self.fitted.rows
 
     @property
     def seq(self) -> int:
@@ -195,7 +201,7 @@ class Intake:
 
     def put(
         self,
-        rows: pa.Table,
+        fitted: Fitted,
         seq: int | None,
         timeout: float | None,
         before: Callable[[int], object] | None = None,
@@ -203,7 +209,7 @@ class Intake:
         """Take rows, once there is room.
 
         Args:
-            rows: as the table has their columns.
+            fitted: they.
             seq: `None` for the next one.
             timeout: seconds to wait for room; `None` waits for as long as it takes.
             before: called with the number once it is certain that they are taken; where it raises,
@@ -214,8 +220,8 @@ class Intake:
             AppenderStoppedError: nothing is taken any more.
             DeltaAnalysisError: a number that goes backwards, or that other rows have.
         """
-        size = held_bytes(rows) + _OVERHEAD
-        digest = None if seq is None else _digest(rows)
+        size = held_bytes(fitted.rows) + _OVERHEAD
+        digest = None if seq is None else _digest(fitted.rows)
         with self._changed:
             if seq is not None and seq <= self._last:
                 return self._repeated(seq, digest)
@@ -241,7 +247,7 @@ class Intake:
             if digest is not None:
                 self._remember(digest, ticket)
             goes = self._waiting if self.save_every is None else self._unsaved
-            goes.append(Append(rows, ticket, size, self.clock.monotonic()))
+            goes.append(Append(fitted, ticket, size, self.clock.monotonic()))
             self._held += size
             if len(goes) == 1 or self._is_half_full:  # whoever takes them knows when they are due
                 self._changed.notify_all()

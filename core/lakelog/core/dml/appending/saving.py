@@ -15,10 +15,9 @@ from lakelog.core.telemetry.switch import observed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
-
     from lakelog.core.delta_log import DeltaLog
     from lakelog.core.dml.appending.committing import BatchCommitter
+    from lakelog.core.dml.appending.given import Fitted
     from lakelog.core.dml.appending.patience import Patience
     from lakelog.core.dml.appending.segments import SavedAppend, Segments
     from lakelog.core.state.snapshot import Snapshot
@@ -68,16 +67,16 @@ class Saver:
                 wait([part[0].ticket._future])
                 self.segments.go_on_after(part[0].seq)
                 continue
-            count, rows = joined(part, (self.log.known_snapshot or self.opened).schema)
+            count, rows = joined(part)
             self._save(part[:count], rows)
             intake.saved(part[:count])
 
-    def _save(self, appends: Sequence[Append], rows: pa.Table) -> None:
-        log, count = self.log, rows.num_rows
+    def _save(self, appends: Sequence[Append], rows: Fitted) -> None:
+        log, count = self.log, rows.rows.num_rows
         with observed(log.conf, SAVE, log.table, rows=count):
             self._put(appends, rows)
 
-    def _put(self, appends: Sequence[Append], rows: pa.Table) -> None:
+    def _put(self, appends: Sequence[Append], rows: Fitted) -> None:
         identity, until = new_identity(), self.patience.begin()
         while True:
             try:
@@ -146,7 +145,7 @@ def take_over(log: DeltaLog, app_id: str, segments: Segments, committer: BatchCo
 def _bring_in(
     log: DeltaLog, app_id: str, committer: BatchCommitter, saved: Sequence[SavedAppend]
 ) -> None:
-    appends = [Append(each.rows, Ticket(each.seq), 0, 0.0) for each in saved]
+    appends = [Append(each.fitted, Ticket(each.seq), 0, 0.0) for each in saved]
     intake = Intake(
         table=log.table,
         app_id=app_id,

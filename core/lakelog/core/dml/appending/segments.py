@@ -13,7 +13,8 @@ take-over itself keeps the one before from committing. Rows are deleted once the
 but for those at the end of the chain, so that the end is found. A take-over stays for a week, lest
 a process that was asleep finds its position free again.
 
-The file has lines of text: a header, and for rows an Arrow stream, as base64.
+The file has lines of text: a header, and for rows an Arrow stream, as base64. The header says what
+columns the table had when the rows came, so that they come to the same ones under other names.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from lakelog.core.dml.appending.given import Fitted
 from lakelog.core.errors import AppenderStoppedError, DeltaAnalysisError
+from lakelog.core.schema import StructType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,7 +66,7 @@ class SavedAppend:
     """An append of a segment."""
 
     seq: int
-    rows: pa.Table
+    fitted: Fitted
 
 
 class Segments:
@@ -216,12 +219,12 @@ class Segments:
             ]
         )
 
-    def put(self, appends: Sequence[Append], rows: pa.Table, recorded: int, identity: str) -> None:
+    def put(self, appends: Sequence[Append], fitted: Fitted, recorded: int, identity: str) -> None:
         """Save appends: they are safe when this returns.
 
         Args:
             appends: after those that were saved last.
-            rows: all of theirs.
+            fitted: all of their rows.
             recorded: the number that the table has recorded last.
             identity: of this put and those that repeat it.
 
@@ -230,11 +233,14 @@ class Segments:
             OSError: the storage failed, or has not said whether they were saved.
             CommitOutcomeUnknownError: likewise.
         """
+        rows = fitted.rows
+        own = (fitted.schema.get(each) for each in rows.schema.names)
         said = {
             "recorded": recorded,
             "after": self._last,
             "seqs": [each.seq for each in appends],
             "counts": [each.rows.num_rows for each in appends],
+            "schema": StructType(tuple(each for each in own if each is not None)).to_json(),
         }
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -334,6 +340,7 @@ class Segments:
             acknowledged=recorded,
             pending=0,
             failed_seq=None,
+            failed_row=None,
         )
 
 
@@ -361,6 +368,7 @@ def _end(listed: Sequence[FileStatus]) -> int:
 def _appends(header: dict[str, Any], body: bytes) -> Iterator[SavedAppend]:
     with pa.ipc.open_stream(base64.b64decode(body)) as reader:
         rows = reader.read_all()
+    schema = StructType.from_json(header["schema"])
     starts = accumulate(header["counts"], initial=0)
     for seq, count, start in zip(header["seqs"], header["counts"], starts, strict=False):
-        yield SavedAppend(seq, rows.slice(start, count))
+        yield SavedAppend(seq, Fitted(rows.slice(start, count), schema))

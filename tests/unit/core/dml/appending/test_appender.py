@@ -33,6 +33,7 @@ from lakelog.core import (
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.alter import add_columns, add_constraint, drop_constraint, set_properties
 from lakelog.core.dml.appending.compacting import Compactor
+from lakelog.core.dml.appending.given import Fitted
 from lakelog.core.dml.arrow_write import append_rows
 from lakelog.core.errors import (
     AppenderFullError,
@@ -137,9 +138,9 @@ def test_rows_are_due_when_the_first_of_them_has_waited_long_enough(table: str) 
         acknowledged=-1,
         version=0,
     )
-    intake.put(pa.table({"id": [1]}), None, None)
+    intake.put(Fitted(pa.table({"id": [1]}), StructType()), None, None)
     clock.advance(0.7)
-    intake.put(pa.table({"id": [2]}), None, None)
+    intake.put(Fitted(pa.table({"id": [2]}), StructType()), None, None)
     assert intake.take(waits=False) == []
     clock.advance(0.3)
     assert [each.seq for each in intake.take(waits=False)] == [0, 1]
@@ -264,9 +265,11 @@ def test_rows_against_a_rule_stop_the_appender_after_those_before_them(table: st
     add_constraint(table, "positive", "id > 0")
     a = appender(table, app_id="a", every=NEVER)
     before, bad, after = (a.append(rows(*each)) for each in ([1, 2], [3, -1], [4]))
-    with pytest.raises(AppenderStoppedError, match="stopped at the append with seq 1") as caught:
+    with pytest.raises(
+        AppenderStoppedError, match="at row 1, counted from 0, of the append with seq 1"
+    ) as caught:
         a.close()
-    assert caught.value.fields["failed_seq"] == 1
+    assert (caught.value.fields["failed_seq"], caught.value.fields["failed_row"]) == (1, 1)
     assert (caught.value.acknowledged, caught.value.pending) == (0, 2)
     assert isinstance(caught.value.__cause__, ConstraintViolationError)
     assert before.result() == 2
@@ -701,6 +704,11 @@ def test_arguments_are_checked(table: str, given: dict[str, Any]) -> None:
 def test_intervals_are_written_in_several_ways(table: str, every: Any) -> None:
     with appender(table, app_id="a", every=every) as a:
         assert a._intake.every == 1.5
+
+
+def test_the_limit_of_an_interval_is_said(table: str) -> None:
+    with pytest.raises(DeltaAnalysisError, match="less than 1,000,000 seconds"):
+        appender(table, app_id="a", every="300h")
 
 
 def test_a_table_must_be_there(tmp_path: Path) -> None:
