@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from lakelog.cli.app import app
 from lakelog.core import create_table, read_arrow
+from lakelog.core.alter import add_constraint
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +80,7 @@ def test_lines_that_do_not_fit_go_to_a_file(table: str, tmp_path: Path) -> None:
 
 def test_lines_that_are_no_json_go_to_the_file_as_well(table: str, tmp_path: Path) -> None:
     file = tmp_path / "dead"
-    text = 'nothing\n{"id": 1}\n[2]\n{"id": 3}\n{"id": 4'
+    text = 'nothing\n{"id": 1}\n[2]\n{"id": 3}\n{"id": 4\n'
     for appended in (2, 0):
         done = run(table, text, "--dead-letter", str(file), "--json")
         found = json.loads(done.output)
@@ -89,6 +90,87 @@ def test_lines_that_are_no_json_go_to_the_file_as_well(table: str, tmp_path: Pat
     letters = [json.loads(each) for each in file.read_text().splitlines()]
     assert [each["row"]["line"] for each in letters] == ["nothing", "[2]", '{"id": 4']
     assert [each["seq"] for each in letters] == [0, 2, 4]
+
+
+@pytest.mark.parametrize("puts_aside", [False, True])
+@pytest.mark.parametrize("numbers", [(), ("--seq-field", "id")])
+def test_a_line_that_is_cut_off_is_taken_when_it_is_whole(
+    table: str, tmp_path: Path, puts_aside: bool, numbers: tuple[str, ...]
+) -> None:
+    file = tmp_path / "dead"
+    options = (*numbers, *(("--dead-letter", str(file)) if puts_aside else ()))
+    cut = run(table, '{"id": 1}\n\n{"id": 2', *options)
+    assert cut.exit_code == 2
+    assert "line 3 of stdin is cut off" in cut.output
+    assert ids(table) == [1]
+    assert not file.exists()
+    assert run(table, '{"id": 1}\n\n{"id": 22}\n', *options).exit_code == 0
+    assert ids(table) == [1, 22]
+
+
+def test_the_line_that_does_not_fit_is_named(table: str) -> None:
+    add_constraint(table, "small", "id < 10")
+    text = '{"id": 1}\n{"id": 2}\n\n'
+    for wrong, says in (
+        ('{"id": "x"}', "'x'"),
+        ('{"id": 1.5}', "1.5"),
+        ('{"more": 1}', "'more'"),
+        ('{"id": 11}', "small"),
+    ):
+        done = run(table, f"{text}{wrong}\n")
+        assert done.exit_code == 2
+        assert "line 4 of stdin" in done.output
+        assert says in done.output
+        assert "in row" not in done.output
+
+
+def test_values_are_exact_at_any_depth(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    inner = "t: timestamp, n: timestamp_ntz, d: decimal(20,2), b: binary, f: double"
+    create_table(uri, f"id bigint, s struct<{inner}>, l array<date>, m map<string, decimal(3,1)>")
+    inside = '"t": "2026-01-01T00:00:00+02:00", "n": "2026-01-01T00:00:00", "b": "/wA="'
+    line = f'{{"id": 1, "s": {{{inside}, "d": 123456789012345678.25, "f": "NaN"}}, '
+    assert run(uri, f'{line}"l": ["2026-01-31"], "m": {{"k": 1.5}}}}\n').exit_code == 0
+    (row,) = read_arrow(uri).to_pylist()
+    assert str(row["s"].pop("f")) == "nan"
+    assert row == {
+        "id": 1,
+        "s": {
+            "t": datetime(2025, 12, 31, 22, tzinfo=UTC),
+            "n": datetime(2026, 1, 1),  # noqa: DTZ001
+            "d": Decimal("123456789012345678.25"),
+            "b": b"\xff\x00",
+        },
+        "l": [date(2026, 1, 31)],
+        "m": [("k", Decimal("1.5"))],
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "says"),
+    [
+        ("double", "1e400", "more than a double holds"),
+        ("array<double>", "[-1e400]", "more than a double holds"),
+        ("float", "1e39", "more than the type holds"),
+        ("bigint", "1e999999999", "more than a double holds"),
+        ("binary", '"hi!"', "no base64"),
+        ("timestamp", '"2026-01-01T00:00:00.0000001Z"', "can't hold"),
+        ("timestamp_ntz", '"2026-01-01T00:00:00Z"', "has a time zone"),
+        ("timestamp", "1735689600", "a number has no unit"),
+        ("date", "5", "a number has no unit"),
+        ("array<string>", '"ab"', "is no list"),
+        ("double", "true", "is no number"),
+    ],
+)
+def test_what_would_become_another_value_is_refused(
+    tmp_path: Path, kind: str, value: str, says: str
+) -> None:
+    uri = str(tmp_path / "t")
+    create_table(uri, f"v {kind}")
+    done = run(uri, f'{{"v": {value}}}\n')
+    assert (done.exit_code, "line 1 of stdin" in done.output) == (2, True)
+    assert says in done.output
+    assert read_arrow(uri).num_rows == 0
 
 
 def test_lines_without_a_number_go_to_the_file_as_well(table: str, tmp_path: Path) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, time
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -63,67 +63,146 @@ def _typed(name: str, values: Any, kind: pa.DataType) -> Any:
     try:
         _refuse_losses(values, kind)
         return pa.array(values, kind)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as exc:
+    except (pa.ArrowException, TypeError, ValueError, ArithmeticError) as exc:
         at = _first_unfit(values, kind)
         where = "" if at is None else f" in row {at}: {shown(values[at])}"
         raise DeltaAnalysisError(
-            f"the column {name} of type {kind} can't hold its value{where}: {exc}", column=name
+            f"the column {name} of type {kind} can't hold its value{where}: {exc}",
+            column=name,
+            row=at,
         ) from exc
 
 
-def _refuse_losses(values: Iterable[Any], kind: pa.DataType) -> None:
-    """Refuse what Arrow would cut without a word, to make it fit, at any depth.
+def _refuse_losses(values: Any, kind: pa.DataType) -> None:
+    """Refuse what Arrow would change without a word, to make it fit, at any depth.
 
     Raises:
-        ValueError: a part of a number or of a time, or a field that the type does not have.
+        ValueError: a value that would become another one, or a field that the type does not have.
     """
-    if not _may_lose(kind) or getattr(values, "dtype", "O") != "O":
-        return  # what has a type is checked by Arrow
+    if not _may_lose(kind):
+        return
+    if getattr(values, "dtype", "O") != "O" or isinstance(values, pa.Array | pa.ChunkedArray):
+        _refuse_typed(values, kind)
+        return
     given = [each for each in values if each is not None]
     if pa.types.is_struct(kind):
-        rows = [each for each in given if isinstance(each, Mapping)]
-        names = {field.name for field in kind}
+        for each in given:
+            if not isinstance(each, Mapping | tuple):
+                raise ValueError(f"{shown(each)} is no struct")
+        names = [field.name for field in kind]
+        rows = [
+            each if isinstance(each, Mapping) else dict(zip(names, each, strict=True))
+            for each in given
+        ]
         for name in dict.fromkeys(name for row in rows for name in row):
             if name not in names:
                 raise ValueError(f"it has {name!r}, which {kind} does not have")
         for field in kind:
             _refuse_losses([row.get(field.name) for row in rows], field.type)
     elif pa.types.is_map(kind):
+        _refuse_texts(given, "map")
         pairs = [
             pair for each in given for pair in (each.items() if isinstance(each, Mapping) else each)
         ]
         _refuse_losses([key for key, _ in pairs], kind.key_type)
         _refuse_losses([item for _, item in pairs], kind.item_type)
     elif _is_list(kind):
+        _refuse_texts(given, "list")
         _refuse_losses([item for each in given for item in each], kind.value_type)
-    elif any(each is not int for each in set(map(type, given))):
+    elif not {*map(type, given)} <= _harmless(kind):
         for each in given:
-            if _is_cut(each, kind):
-                raise ValueError(f"a part of {shown(each)} would be lost")
+            if (why := _loss(each, kind)) is not None:
+                raise ValueError(f"{shown(each)} {why}")
+
+
+def _refuse_texts(given: Sequence[Any], what: str) -> None:
+    for each in given:
+        if isinstance(each, str | bytes | bytearray):
+            raise ValueError(f"{shown(each)} is no {what}")
+
+
+def _refuse_typed(values: Any, kind: pa.DataType) -> None:
+    """The same for values that have one type; that no part of a number is lost Arrow checks."""
+    types, array = pa.types, pa.array(values)
+    own = array.type
+    why = None
+    if (types.is_boolean(own) or _is_time(own)) and _is_number(kind):
+        why = _NO_NUMBER
+    elif _is_number(own) and _is_time(kind):
+        why = _NO_TIME
+    elif types.is_timestamp(own) and types.is_timestamp(kind) and own.tz and not kind.tz:
+        why = _ZONE
+    if why is not None:
+        raise ValueError(f"a value of type {own} {why}")
+    if types.is_float64(own) and types.is_float32(kind):
+        _refuse_losses(array.to_pylist(), kind)
+
+
+_NO_NUMBER: Final = "is no number"
+_NO_TIME: Final = "is no time: a number has no unit"
+_ZONE: Final = "has a time zone, for which the type has no place: give the time of the clock alone"
+_LARGEST_FLOAT: Final = 3.4028235677973366e38
+"""What is not smaller becomes infinite in 32 bits."""
 
 
 def _may_lose(kind: pa.DataType) -> bool:
     types = pa.types
-    if types.is_map(kind):
-        return _may_lose(kind.key_type) or _may_lose(kind.item_type)
-    if _is_list(kind):
-        return _may_lose(kind.value_type)
-    is_cut = types.is_integer(kind) or types.is_date(kind) or types.is_timestamp(kind)
-    return bool(is_cut or types.is_struct(kind))
+    if _is_list(kind) or types.is_map(kind) or types.is_struct(kind) or types.is_binary(kind):
+        return True
+    return _is_number(kind) or _is_time(kind)
 
 
 def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
-def _is_cut(value: Any, kind: pa.DataType) -> bool:
-    if pa.types.is_integer(kind):
-        # NaN is not equal to itself, and left to Arrow; so is NaT.
-        has_parts = isinstance(value, Decimal) or hasattr(value, "is_integer")
-        return has_parts and bool(value == value and int(value) != value)
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_date(kind) or types.is_timestamp(kind) or types.is_duration(kind))
+
+
+def _harmless(kind: pa.DataType) -> set[type]:
+    """The types of values that Arrow takes as they are, or refuses."""
+    if pa.types.is_timestamp(kind):
+        return {datetime} if kind.tz else set()
     if pa.types.is_date(kind):
-        return isinstance(value, datetime) and value == value and value.time() != time()
-    return bool(getattr(value, "nanosecond", 0) > 0)
+        return {date}
+    if pa.types.is_binary(kind):
+        return {bytes, str}
+    if pa.types.is_float64(kind):
+        return {int, float}
+    return {int} if pa.types.is_integer(kind) else set()
+
+
+def _loss(value: Any, kind: pa.DataType) -> str | None:
+    """What is wrong with a value that Arrow would take for another one."""
+    if pa.types.is_binary(kind):
+        return None if isinstance(value, bytes | bytearray | memoryview | str) else "is no bytes"
+    if value != value:
+        # NaN and NaT are left to Arrow, which takes them for the first of all days.
+        return _NO_TIME if pa.types.is_date(kind) else None
+    is_bool = type(value).__name__ in ("bool", "bool_")  # NumPy's too
+    is_number = isinstance(value, int | float | Decimal) or hasattr(value, "is_integer")
+    cut = "would lose a part"
+    if _is_time(kind):
+        if is_bool or is_number:
+            return _NO_TIME
+        if pa.types.is_timestamp(kind) and not kind.tz and getattr(value, "tzinfo", None):
+            return _ZONE
+        if pa.types.is_date(kind) and isinstance(value, datetime) and value.time() != time():
+            return cut
+        smallest = getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0)
+        return cut if smallest > 0 else None
+    if is_bool:
+        return _NO_NUMBER
+    if pa.types.is_integer(kind):
+        return cut if is_number and int(value) != value else None
+    is_large = is_number and _LARGEST_FLOAT <= abs(float(value)) < float("inf")
+    return "is more than the type holds" if pa.types.is_float32(kind) and is_large else None
 
 
 def unfit_value(data: Any) -> str | None:
@@ -175,6 +254,6 @@ def _fits(values: Any, kind: pa.DataType | None) -> bool:
         if kind is not None:
             _refuse_losses(values, kind)
         pa.array(values, kind)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+    except (pa.ArrowException, TypeError, ValueError, ArithmeticError):
         return False
     return True

@@ -146,7 +146,9 @@ def test_other_changes_keep_appends_together(tmp_path: Path) -> None:
     create_table(table, StructType(fields))
     with appender(table, app_id="a", every="24h") as a:
         a.append([{"x": 1}])
-        write_arrow(table, {"x": [0]}, mode="append")  # which moves the identity's mark
+        write_arrow(
+            table, [{"x": 0}], schema="x int", mode="append"
+        )  # which moves the identity's mark
         set_properties(table, {"delta.checkpointInterval": "3"})
         a._log.update()
         a.append([{"x": 2}])
