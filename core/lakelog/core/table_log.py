@@ -345,11 +345,14 @@ class TableLog:
         files = state.files
         # Only memory is at stake: what is known stays right.
         with contextlib.suppress(DeltaError, OSError):
-            reloaded = self._load(state.version)
-            # The path may have become another table's since the commits were read.
-            if reloaded.metadata.id == state.metadata.id:
-                files = files.lighter(reloaded.files)
-        # A log without checkpoints is not read again and again.
+            # Without a checkpoint among the commits that are held, the same ones would be read.
+            first = state.version - files.held + 1
+            if list_log(self._store, self._table, first, state.version).checkpoints:
+                reloaded = self._load(state.version)
+                # The path may have become another table's since the commits were read.
+                if reloaded.metadata.id == state.metadata.id:
+                    files = files.lighter(reloaded.files)
+        # A log without checkpoints is not listed again and again.
         self._bearable = max(_BEARABLE, 2 * files.held)
         return replace(state, files=files)
 
