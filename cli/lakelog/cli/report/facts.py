@@ -12,7 +12,7 @@ from lakelog.cli.report.advice import advice
 from lakelog.cli.report.column_ranges import column_ranges
 from lakelog.cli.report.growth import Timeline, Totals, Version, timeline
 from lakelog.cli.table_options import looked_at, refuse_governed
-from lakelog.core.engine.log import list_log
+from lakelog.core.engine.log import drafts, list_log
 from lakelog.core.engine.shown import (
     SMALL,
     effect_text,
@@ -103,7 +103,7 @@ def facts(
                 found, "OPTIMIZE's plan", lambda: _optimize(log, snapshot, files)
             )
             found["vacuum"] = _tried(found, "VACUUM's plan", lambda: _vacuum(log, files.num_rows))
-            found["log"] = _tried(found, "the log's files", lambda: _log(snapshot, listing))
+            found["log"] = _tried(found, "the log's files", lambda: _log(log, snapshot, listing))
     line = timeline(log.store, log.table, listing, now, tell)
     found["troubles"] += line.unread
     found["history"] = _history(line)
@@ -200,8 +200,9 @@ def _vacuum(log: DeltaLog, live: int) -> dict[str, Any]:
     }
 
 
-def _log(snapshot: Snapshot, listing: Any) -> dict[str, Any]:
+def _log(log: DeltaLog, snapshot: Snapshot, listing: Any) -> dict[str, Any]:
     properties = snapshot.properties
+    left = [each.length for each, _ in drafts(log.store, log.table)]
     checkpoints = listing.checkpoints
     last = checkpoints[-1].version if checkpoints else None
     return {
@@ -215,6 +216,8 @@ def _log(snapshot: Snapshot, listing: Any) -> dict[str, Any]:
         "checkpoint_interval": properties.checkpoint_interval,
         "checksum_of_newest": snapshot.version in listing.checksums,
         "compacted": len(listing.compacted),
+        "drafts": len(left),
+        "draft_bytes": sum(left),
         "tombstones": snapshot.tombstones.num_rows,
         "log_retention": _property(snapshot, "delta.logRetentionDuration"),
         "file_retention": _property(snapshot, "delta.deletedFileRetentionDuration"),

@@ -398,6 +398,10 @@ def _log(found: Mapping[str, Any]) -> str:
             f"{log['commits_since_checkpoint']:,}, one is due every {log['checkpoint_interval']:,}",
         ),
         ("Checksum of the newest", "there" if log["checksum_of_newest"] else "none"),
+        (
+            "Drafts, under way or left behind",
+            f"{log['drafts']:,} ({bytes_text(log['draft_bytes'])})" if log["drafts"] else "none",
+        ),
         ("Removed files kept in mind", f"{log['tombstones']:,}"),
         ("Log kept for", log["log_retention"]),
         ("Removed files kept for", log["file_retention"]),

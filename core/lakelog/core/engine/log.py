@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lakelog.core.log.checkpoint_reader import CheckpointReader
     from lakelog.core.log.commit_file import Commit, parse_commit
     from lakelog.core.log.commit_history import commit_times
+    from lakelog.core.log.drafts import drafts
     from lakelog.core.log.file_changes import FileChanges, read_file_changes
     from lakelog.core.log.file_names import log_path
     from lakelog.core.log.last_checkpoint import read_last_checkpoint
@@ -50,6 +51,7 @@ else:
             "log.commit_file": "Commit parse_commit",
             "log.commit_history": "commit_times",
             "log.last_checkpoint": "read_last_checkpoint",
+            "log.drafts": "drafts",
             "log.file_changes": "FileChanges read_file_changes",
             "log.file_names": "log_path",
             "log.segment": "CheckpointFiles Listing find_segment list_log",

@@ -57,8 +57,8 @@ def old_drafts(
     """
     # By both: a retention of an hour must not take the draft of a commit that is under way.
     latest = min(cutoff, now - _LIVING_MS)
-    for status, name in _drafts(store, table):
-        if status.is_directory or status.modification_time > latest:
+    for status, name in drafts(store, table):
+        if status.modification_time > latest:
             continue
         file = parse_log_name(name)
         # One without a version is a draft of a hint, which is replaced all the time.
@@ -66,13 +66,24 @@ def old_drafts(
             yield status
 
 
-def _drafts(store: LogStore, table: str) -> Iterator[tuple[FileStatus, str]]:
-    """Every draft with the name of the file that it was to be."""
+def drafts(store: LogStore, table: str) -> Iterator[tuple[FileStatus, str]]:
+    """Every draft with the name of the file that it was to be, those under way included.
+
+    Args:
+        store: of the log.
+        table: its URI.
+
+    Raises:
+        OSError: the storage can't be listed.
+    """
     entries = store.list_from(log_path(table, "."))
     for status in itertools.takewhile(lambda each: each.name.startswith("."), entries):
         if status.name == DRAFT_FOLDER and status.is_directory:
             for filed in store.list_from(log_path(table, f"{DRAFT_FOLDER}/")):
-                if match := _FILED.fullmatch(filed.name):
+                match = _FILED.fullmatch(filed.name)
+                if match and not filed.is_directory:
                     yield filed, match["name"]
-        elif match := _HIDDEN.fullmatch(status.name):
+            continue
+        match = _HIDDEN.fullmatch(status.name)
+        if match and not status.is_directory:
             yield status, match["name"]

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -75,6 +76,17 @@ def test_the_numbers_are_those_of_the_other_commands(table: str, tmp_path: Path)
     assert newest[0::2] == [str(history[0]["version"]), f"{files['rows']:,}"]
     plan = lakelog_json("optimize", table, "--dry-run")["metrics"]
     assert f"{plan['numFilesRemoved']} files" in texts
+
+
+def test_what_killed_writers_left_in_the_log_is_counted(table: str, tmp_path: Path) -> None:
+    assert "Drafts, under way or left behind none" in " ".join(
+        made(table, path=tmp_path / "r.html").texts
+    )
+    draft = f".{9:020}.json.{uuid.uuid4()}.tmp"
+    (Path(table) / "_delta_log" / draft).write_text("abc")
+    log = found(table)["log"]
+    assert (log["drafts"], log["draft_bytes"]) == (1, 3)
+    assert "1 (3 B)" in " ".join(made(table, path=tmp_path / "r.html").texts)
 
 
 def test_each_table_is_there_as_csv(table: str, tmp_path: Path) -> None:
