@@ -2,8 +2,8 @@
 
 It is a fifth of what importing the core would cost, and a blind append needs none of it. Its
 functions are made while it is imported, where no type checker sees them: hence `Any`. What a
-short column is asked needs none of it. Where an operand is a number, a text or a truth of Python's,
-pyarrow itself would import pandas to look at it; see `lakelog.core.arrays`.
+short column is asked needs none of it. Where an operand is `None`, a number, a text or a truth of
+Python's, pyarrow itself would import pandas to look at it; see `lakelog.core.arrays`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,13 @@ _TYPED = frozenset({"fill_null", "index"})
 """Whose second argument has the type of the first."""
 _SHORT = 100
 """The characters of a text that is a constant, and kept."""
-_TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+_TYPES = {
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    type(None): pa.null(),
+}
 """Those that `pyarrow.scalar` takes for them."""
 _PLAIN = frozenset(_TYPES)
 

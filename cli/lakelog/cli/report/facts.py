@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from lakelog.core import DeltaLog, Snapshot
+    from lakelog.core.engine.maintenance import Taken
 
 FORMAT: Final = 1
 """Of the JSON form; a change that takes away or renames a field makes it 2."""
@@ -83,7 +84,7 @@ def facts(
     found: dict[str, Any] = {"format": FORMAT, "table": log.table, "troubles": []}
     listing = list_log(log.store, log.table)
     snapshot = _tried(found, "the newest version", lambda: _newest(log))
-    now = None
+    files, now = None, None
     if snapshot is None:
         refuse_governed(log.store, log.table, listing.latest())
     else:
@@ -92,19 +93,20 @@ def facts(
         if files is not None:
             rows, unknown = total(row_counts(files))
             now = Totals(snapshot.num_files, snapshot.size_in_bytes, None if unknown else rows)
-            tell("adding up files")
-            found["files"] = _files(snapshot, files)
-            tell("reading statistics")
-            found["columns"] = _tried(
-                found, "the statistics", lambda: column_ranges(snapshot, files)
-            )
-            tell("asking what OPTIMIZE and VACUUM would do")
-            found["optimize"] = _tried(
-                found, "OPTIMIZE's plan", lambda: _optimize(log, snapshot, files)
-            )
-            found["vacuum"] = _tried(found, "VACUUM's plan", lambda: _vacuum(log, files.num_rows))
-            found["log"] = _tried(found, "the log's files", lambda: _log(log, snapshot, listing))
     line = timeline(log.store, log.table, listing, now, tell)
+    if snapshot is not None and files is not None:
+        tell("adding up files")
+        found["files"] = _files(snapshot, files)
+        tell("reading statistics")
+        found["columns"] = _tried(found, "the statistics", lambda: column_ranges(snapshot, files))
+        tell("asking what OPTIMIZE and VACUUM would do")
+        found["optimize"] = _tried(
+            found, "OPTIMIZE's plan", lambda: _optimize(log, snapshot, files)
+        )
+        found["vacuum"] = _tried(
+            found, "VACUUM's plan", lambda: _vacuum(log, files.num_rows, line.taken)
+        )
+        found["log"] = _tried(found, "the log's files", lambda: _log(log, snapshot, listing))
     found["troubles"] += line.unread
     found["history"] = _history(line)
     tell("examining the storage")
@@ -188,10 +190,10 @@ def _estimated(log: DeltaLog, snapshot: Snapshot, files: Any) -> dict[str, Any]:
     }
 
 
-def _vacuum(log: DeltaLog, live: int) -> dict[str, Any]:
-    from lakelog.core import vacuum
+def _vacuum(log: DeltaLog, live: int, taken: Mapping[int, Taken]) -> dict[str, Any]:
+    from lakelog.core.engine.maintenance import vacuum_outlook
 
-    done = vacuum(log, dry_run=True, mode="lite" if live >= _LISTED else "full")
+    done = vacuum_outlook(log, "lite" if live >= _LISTED else "full", taken)
     return {
         "mode": done.mode,
         "older_than": time_text(done.cutoff),

@@ -13,12 +13,14 @@ import pyarrow as pa
 
 from lakelog.cli.files.live_numbers import row_counts
 from lakelog.core.engine.log import commit_times, file_keys, read_file_changes
-from lakelog.core.engine.values import pc
+from lakelog.core.engine.maintenance import taken_out
+from lakelog.core.engine.values import empty_table, pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from lakelog.core.engine.log import Commit, Listing
+    from lakelog.core.engine.maintenance import Taken
     from lakelog.logstores import LogStore
 
 _AT_ONCE = 512
@@ -70,6 +72,8 @@ class Timeline:
     versions: list[Version]
     unread: list[str] = field(default_factory=list)
     """What is missing, in words."""
+    taken: dict[int, Taken] = field(default_factory=dict)
+    """Version -> the files that it took out, for VACUUM, which would read all commits again."""
 
 
 def timeline(
@@ -88,7 +92,7 @@ def timeline(
         now: what that version holds; `None` if the table can't be read.
         tell: called with what is being done.
     """
-    found, events = Timeline([]), [_EVENTS.empty_table()]
+    found, events = Timeline([]), [empty_table(_EVENTS)]
     times = commit_times(listing)
     done = 0
     for group in _groups(listing):
@@ -96,6 +100,7 @@ def timeline(
         done += len(group)
         changes = read_file_changes(store, table, group)
         found.unread += map(str, changes.unread)
+        found.taken.update((each.version, each) for each in taken_out(changes))
         counts = _counts(changes.files)
         for commit in changes.commits:
             found.versions.append(_version(commit, times[commit.version], counts))
@@ -181,27 +186,32 @@ def _changes(events: pa.Table) -> dict[int, tuple[int, int, int | None]]:
 
     A file that is added although it is there, as new statistics are, counts once.
     """
-    events = events.sort_by([(name, "ascending") for name in ("key", "version", "adds")])
+    counted = pc.value_counts(events["key"])
+    again = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
+    is_again = pc.is_in(events["key"], value_set=again)
+    # Most files are named once, and their order tells nothing.
+    in_order = events.filter(is_again).sort_by(
+        [(name, "ascending") for name in ("key", "version", "adds")]
+    )
+    events = pa.concat_tables([in_order, events.filter(pc.invert(is_again))])
     key, adds = (events[name].combine_chunks() for name in ("key", "adds"))
     sizes, rows = (events[name].combine_chunks() for name in ("bytes", "rows"))
     known = pc.and_(pc.equal(key, _before(key)), _before(adds))
     was_there = pc.fill_null(known, False)
     seen = pc.fill_null(pc.equal(key, _before(key)), False)
     leaves = pc.and_(pc.invert(adds), pc.or_(was_there, pc.invert(seen)))
-    none, zero = pa.scalar(None, pa.int64()), pa.scalar(0, pa.int64())
-    old_size = pc.if_else(was_there, _before(sizes), none)
-    old_rows = pc.if_else(was_there, _before(rows), none)
+    old_size = pc.if_else(was_there, _before(sizes), None)
+    old_rows = pc.if_else(was_there, _before(rows), None)
     left_size, left_rows = pc.coalesce(old_size, sizes), pc.coalesce(old_rows, rows)
 
     def change(new: Any, old: Any, left: Any) -> Any:
-        added = pc.subtract_checked(new, pc.if_else(was_there, old, zero))
-        return pc.if_else(adds, added, pc.if_else(leaves, pc.negate_checked(left), zero))
+        added = pc.subtract_checked(new, pc.if_else(was_there, old, 0))
+        return pc.if_else(adds, added, pc.if_else(leaves, pc.negate_checked(left), 0))
 
-    one = pa.scalar(1, pa.int64())
     files = pc.if_else(
         adds,
-        pc.if_else(was_there, zero, one),
-        pc.if_else(leaves, pc.negate_checked(one), zero),
+        pc.if_else(was_there, 0, 1),
+        pc.if_else(leaves, -1, 0),
     )
     grown = change(rows, old_rows, left_rows)
     summed = (

@@ -2,6 +2,7 @@
 
 `lakelog.core` runs the commands (`optimize`, `vacuum`, `repair`). A `BinTask` is the share of an
 OPTIMIZE that can be pickled, and run anywhere; `OptimizeSettings` says which sizes it goes by.
+`vacuum_outlook` is a dry run of VACUUM for whoever has read the commits already.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from lakelog.core.maintain.optimize.rewrite_tasks import BinTask
     from lakelog.core.maintain.optimize.run_settings import OptimizeSettings
     from lakelog.core.maintain.optimize.running import GivenOptimizeProgress
+    from lakelog.core.maintain.vacuum.from_log import Taken, taken_out
+    from lakelog.core.maintain.vacuum.vacuum_table import vacuum_outlook
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -23,6 +26,8 @@ else:
             "maintain.optimize.run_settings": "OptimizeSettings",
             "maintain.optimize.running": "GivenOptimizeProgress",
             "maintain.optimize.rewrite_tasks": "BinTask",
+            "maintain.vacuum.from_log": "Taken taken_out",
+            "maintain.vacuum.vacuum_table": "vacuum_outlook",
         },
         below="lakelog.core",
     )

@@ -8,11 +8,14 @@ commits are read one by one, as replay reads them.
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import orjson
 import pyarrow as pa
 
 from lakelog.core.actions.file_table import DELETION_VECTOR
+from lakelog.core.arrays import empty_table, scalar_of
 from lakelog.core.errors import DeltaError
 from lakelog.core.log.budget import LogBudget, read_log_file
 from lakelog.core.log.commit_file import Commit, commit_is_gone, parse_or_refuse, skim_lines
@@ -44,7 +47,9 @@ _FIELDS: Final = pa.struct(
         ("deletionVector", DELETION_VECTOR),
     ]
 )
-_LINES: Final = pa.schema([("remove", _FIELDS), ("add", _FIELDS)])
+_LINES: Final = pa.schema(
+    [("remove", _FIELDS), ("add", _FIELDS), ("cdc", pa.struct([("path", pa.string())]))]
+)
 _BLOCK_BYTES: Final = 4 << 20
 _LARGE_BYTES: Final = 32 << 20
 
@@ -56,6 +61,8 @@ class FileChanges(NamedTuple):
     """Ascending, without their file actions."""
     files: pa.Table
     """Rows of `CHANGE_SCHEMA`, in no order."""
+    change_files: dict[int, list[str]]
+    """Version -> the `path`s of its change data files, of those that have some."""
     unread: list[DeltaError]
     """Why a commit is not among them."""
 
@@ -85,7 +92,7 @@ def read_file_changes(store: LogStore, table: str, paths: Mapping[int, str]) -> 
         return data
 
     versions = sorted(paths)
-    found = FileChanges([], CHANGE_SCHEMA.empty_table(), [])
+    found = FileChanges([], empty_table(CHANGE_SCHEMA), {}, [])
     texts: dict[int, bytes] = {}
     for version, data in zip(
         versions, read_side_by_side(read, versions, far=is_far(store)), strict=True
@@ -96,25 +103,24 @@ def read_file_changes(store: LogStore, table: str, paths: Mapping[int, str]) -> 
             found.unread.append(data)
     together = _together(texts, paths)
     if together is not None:
-        return FileChanges(*together, found.unread)
+        return together._replace(unread=found.unread)
     tables = []
     for version, data in texts.items():
         try:
-            commits, files = _together({version: data}, paths) or _alone(
+            alone = _together({version: data}, paths) or _alone(
                 table, version, data, paths[version]
             )
         except DeltaError as error:
             found.unread.append(error)
             continue
-        found.commits.extend(commits)
-        tables.append(files)
+        found.commits.extend(alone.commits)
+        found.change_files.update(alone.change_files)
+        tables.append(alone.files)
     return found._replace(files=pa.concat_tables([found.files, *tables]))
 
 
-def _together(
-    texts: Mapping[int, bytes], paths: Mapping[int, str]
-) -> tuple[list[Commit], pa.Table] | None:
-    """Commits and their files; `None` where anything at all is unusual."""
+def _together(texts: Mapping[int, bytes], paths: Mapping[int, str]) -> FileChanges | None:
+    """What the commits say; `None` where anything at all is unusual."""
     commits, versions = [], array("q")
     for version, data in texts.items():
         try:
@@ -135,7 +141,14 @@ def _together(
         if columns["path"].null_count or (kind == "add" and columns["size"].null_count):
             return None
         tables.append(_rows(of_line.filter(is_there.combine_chunks()), kind == "add", columns))
-    return commits, pa.concat_tables(tables)
+    change_files = defaultdict(list)
+    changes = parsed["cdc"]
+    if changes.null_count < len(changes):
+        named = changes.combine_chunks().field("path")
+        for version, path in zip(of_line.to_pylist(), named.to_pylist(), strict=True):
+            if path is not None:
+                change_files[version].append(path)
+    return FileChanges(commits, pa.concat_tables(tables), dict(change_files), [])
 
 
 def _parsed(data: bytes) -> pa.Table | None:
@@ -152,7 +165,7 @@ def _parsed(data: bytes) -> pa.Table | None:
         return None
 
 
-def _alone(table: str, version: int, data: bytes, path: str) -> tuple[list[Commit], pa.Table]:
+def _alone(table: str, version: int, data: bytes, path: str) -> FileChanges:
     """One commit, read as replay reads it.
 
     Raises:
@@ -167,14 +180,31 @@ def _alone(table: str, version: int, data: bytes, path: str) -> tuple[list[Commi
             for name in ("path", "size", "stats")
         }
         columns["deletionVector"] = rows["deletion_vector"]
-        tables.append(_rows(pa.repeat(version, len(rows)), adds, columns))
+        tables.append(_rows(pa.repeat(scalar_of(version, pa.int64()), len(rows)), adds, columns))
     commit.adds, commit.removes = [], []
-    return [commit], pa.concat_tables(tables)
+    changes = change_file_paths(data)
+    return FileChanges(
+        [commit], pa.concat_tables(tables), {version: changes} if changes else {}, []
+    )
+
+
+def change_file_paths(data: bytes) -> list[str]:
+    """The `path`s of the change data files that a commit, which was parsed already, names."""
+    found: list[str] = []
+    if b'"cdc"' not in data:
+        return found
+    for line in data.split(b"\n"):
+        # Within a string the quotes of a name are escaped.
+        if b'"cdc"' in line:
+            action = orjson.loads(line).get("cdc")
+            if isinstance(action, dict) and isinstance(action.get("path"), str):
+                found.append(action["path"])
+    return found
 
 
 def _rows(versions: Any, adds: bool, columns: Mapping[str, Any]) -> pa.Table:
     values = [columns[name] for name in _FIELDS.names]
     return pa.table(
-        [versions, pa.repeat(adds, len(versions)), *values],
+        [versions, pa.repeat(scalar_of(adds, pa.bool_()), len(versions)), *values],
         schema=CHANGE_SCHEMA,
     )

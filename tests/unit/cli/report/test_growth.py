@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import time
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakelog.cli.report.facts import facts
 from lakelog.cli.report.growth import Timeline, Totals, timeline
-from lakelog.core import DeltaLog, delete_rows, optimize, restore, update_rows, write_arrow
+from lakelog.core import DeltaLog, delete_rows, optimize, restore, update_rows, vacuum, write_arrow
 from lakelog.core.engine.log import list_log
+from lakelog.core.engine.maintenance import vacuum_outlook
+from lakelog.logstores import LocalLogStore
 from support.examples import examples
+from support.manual_clock import ManualClock
 from support.raw_log import PROTOCOL, RawLog, add, metadata
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 STEPS = st.lists(
     st.tuples(
@@ -43,8 +51,13 @@ def held(log: DeltaLog, version: int) -> Totals:
     return Totals(snapshot.num_files, snapshot.size_in_bytes, snapshot.to_arrow().num_rows)
 
 
-def play(table: str, steps: list[tuple[str, int]], *, vectors: bool) -> DeltaLog:
-    properties = {"delta.enableDeletionVectors": "true"} if vectors else {}
+def play(
+    table: str, steps: list[tuple[str, int]], *, vectors: bool, feed: bool = False
+) -> DeltaLog:
+    properties = {
+        "delta.enableDeletionVectors": str(vectors).lower(),
+        "delta.enableChangeDataFeed": str(feed).lower(),
+    }
     write_arrow(table, pa.table({"a": list(range(20))}), properties=properties)
     log = DeltaLog.for_table(table)
     for what, number in steps:
@@ -82,6 +95,55 @@ def test_each_version_held_what_its_snapshot_holds(
         assert gone not in left
         for version, totals in left.items():
             assert totals == (held(log, version) if version > gone else None)
+
+
+@settings(max_examples=examples(12), deadline=None)
+@given(STEPS, st.booleans(), st.booleans(), st.integers(-1, 9), st.sampled_from(["full", "lite"]))
+def test_vacuum_is_told_what_it_would_read(
+    tmp_path_factory: Any,
+    steps: list[tuple[str, int]],
+    vectors: bool,
+    feed: bool,
+    cut: int,
+    mode: str,
+) -> None:
+    folder = tmp_path_factory.mktemp("told") / "t"
+    play(str(folder), steps, vectors=vectors, feed=feed)
+    began = int(time.time()) + 60
+    for file in folder.rglob("*.*"):
+        # The commits ten seconds apart, and everything else long ago.
+        version = int(file.stem) if file.stem.isdigit() else -1000
+        changed = began + 10 * version
+        os.utime(file, (changed, changed))
+    week = 7 * 24 * 3600
+    clock = ManualClock((began + 10 * cut + 5 + week) * 1000)
+    log = DeltaLog.for_table(str(folder), clock=clock)
+    line = seen(log)
+    assert sorted(line.taken) == [each.version for each in line.versions]
+    told = vacuum_outlook(log, mode, line.taken)
+    asked = vacuum(log, dry_run=True, mode=mode)
+    assert told.files.equals(asked.files)
+    assert told.files_seen == asked.files_seen
+    assert told.cutoff == asked.cutoff
+
+
+def test_a_report_reads_each_commit_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = str(tmp_path / "t")
+    play(table, [("append", 5), ("delete", 1), ("overwrite", 3)] * 2, vectors=False)
+    DeltaLog.for_table(table).checkpoint()
+    monkeypatch.setattr("lakelog.cli.report.facts._LISTED", 1)
+    read: list[str] = []
+    read_bytes = LocalLogStore.read_bytes
+
+    def counted(store: LocalLogStore, path: str) -> bytes:
+        read.append(path.rpartition("/")[2])
+        return read_bytes(store, path)
+
+    monkeypatch.setattr(LocalLogStore, "read_bytes", counted)
+    gathered = facts(DeltaLog.for_table(table), (), lambda _: None)
+    assert gathered["vacuum"]["mode"] == "LITE"
+    commits = [f"{version:020}.json" for version in range(7)]
+    assert sorted(each for each in read if each in commits) == commits
 
 
 def test_rows_of_files_without_statistics_are_unknown_and_bytes_are_not(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -12,7 +13,6 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.log.file_names import LOG_FOLDER
 from lakelog.core.maintain.vacuum.folder_tree import list_tree, local_root
 from lakelog.core.maintain.vacuum.found import FoundFile, FoundFolder, Tree, is_plain
-from lakelog.core.maintain.vacuum.from_log import Taken, files_taken_out
 from lakelog.core.maintain.vacuum.inventory import looked_up, tree_of_inventory
 from lakelog.core.maintain.vacuum.kept import KeptFiles
 from lakelog.core.maintain.vacuum.linked import drop_linked
@@ -21,9 +21,10 @@ from lakelog.core.maintain.vacuum.recorded_runs import read_watermark
 from lakelog.core.schema.column_mapping import physical_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.maintain.vacuum.from_log import Taken
     from lakelog.core.state.snapshot import Snapshot
 
 
@@ -36,6 +37,8 @@ class Search(NamedTuple):
     by_log: bool
     """Whether the log alone is read (mode LITE)."""
     inventory: Any
+    known: Mapping[int, Taken] = MappingProxyType({})
+    """Version -> what it has taken out, of commits that need not be read once more."""
 
 
 class Candidates(NamedTuple):
@@ -65,7 +68,7 @@ def find_candidates(search: Search, progress: Callable[[int], None]) -> Candidat
         OSError: the storage refused.
     """
     log, cutoff = search.log, search.cutoff
-    kept = KeptFiles(log, cutoff)
+    kept = KeptFiles(log, cutoff, search.known)
     is_hidden = hidden_names(kept.snapshot)
     done = None if not (search.by_log or search.inventory is not None) else read_watermark(log)
     if search.by_log:
@@ -142,7 +145,7 @@ def _tree_of_log(
     tree = Tree()
     found: dict[str, FoundFile] = {}
     times = {version: status.modification_time for version, status in span}
-    for taken in files_taken_out(log.store, log.table, span):
+    for taken in kept.taken_out(span):
         for path, size in _named(log.table, taken):
             if is_plain(path) and not any(map(is_hidden, path.split("/"))):
                 found[path] = FoundFile(path, size, times[taken.version])

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
-import pyarrow as pa
 
-from lakelog.core.actions.file_table import TOMBSTONE_SCHEMA
+from lakelog.core.actions.file_table import NO_TOMBSTONES
+from lakelog.core.compute import pc
 from lakelog.core.errors import LogGapError
 from lakelog.core.log.budget import LogBudget, read_log_file
 from lakelog.core.log.commit_file import parse_commit
+from lakelog.core.log.file_changes import change_file_paths
 from lakelog.logstores.threads import REQUESTS, in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    import pyarrow as pa
+
+    from lakelog.core.log.file_changes import FileChanges
     from lakelog.logstores import FileStatus, LogStore
 
 _TAKE_NOTHING_OUT: Final = frozenset({"add", "commitInfo"})
 _FEW_LINES: Final = 1000
 _FEW_BYTES: Final = 4 << 20
 """What so much is as objects is little; a commit of more is counted by `parse_commit`."""
-# `empty_table` would import pandas.
-_NO_ROWS: Final = pa.Table.from_batches([], TOMBSTONE_SCHEMA)
 
 
 class Taken(NamedTuple):
@@ -32,13 +36,16 @@ class Taken(NamedTuple):
 
     version: int
     removed: pa.Table
-    """Rows of `TOMBSTONE_SCHEMA`."""
+    """With the columns `path`, `size` and `deletion_vector` of `TOMBSTONE_SCHEMA`."""
     change_files: list[str]
     """`path`s of its change data files."""
 
 
 def files_taken_out(
-    store: LogStore, table: str, commits: Sequence[tuple[int, FileStatus]]
+    store: LogStore,
+    table: str,
+    commits: Sequence[tuple[int, FileStatus]],
+    known: Mapping[int, Taken] = MappingProxyType({}),
 ) -> Iterator[Taken]:
     """Read commits, several at a time, and yield what they have taken out, in their order.
 
@@ -46,6 +53,7 @@ def files_taken_out(
         store: the table's.
         table: its URI.
         commits: versions and their files.
+        known: what some of them have taken out; these are not read.
 
     Raises:
         CorruptCommitError: one is torn, empty or not JSON.
@@ -53,7 +61,27 @@ def files_taken_out(
         LogTooLargeError: one would take more memory than there is.
     """
     read = partial(_read, store, table)
-    yield from in_order(read, commits, REQUESTS, "lakelog-vacuum")
+    unknown = [each for each in commits if each[0] not in known]
+    others = in_order(read, unknown, REQUESTS, "lakelog-vacuum")
+    for version, _ in commits:
+        yield known[version] if version in known else next(others)
+
+
+def taken_out(changes: FileChanges) -> Iterator[Taken]:
+    """What commits that were read with their files have taken out.
+
+    Args:
+        changes: of some commits.
+    """
+    gone = changes.files.filter(pc.invert(changes.files["adds"]))
+    gone = gone.select(["version", "path", "size", "deletion_vector"]).sort_by("version")
+    rows = Counter(gone["version"].to_pylist())
+    start = 0
+    for version in sorted(each.version for each in changes.commits):
+        count = rows[version]
+        removed = gone.slice(start, count) if count else NO_TOMBSTONES
+        yield Taken(version, removed, changes.change_files.get(version, []))
+        start += count
 
 
 def _read(store: LogStore, table: str, commit: tuple[int, FileStatus]) -> Taken:
@@ -71,9 +99,9 @@ def _read(store: LogStore, table: str, commit: tuple[int, FileStatus]) -> Taken:
             missing=[version],
         ) from error
     if _only_adds(data):
-        return Taken(version, _NO_ROWS, [])
+        return Taken(version, NO_TOMBSTONES, [])
     removed = parse_commit(data, version, status.path, budget).removed()
-    return Taken(version, removed, list(_change_files(data)))
+    return Taken(version, removed, change_file_paths(data))
 
 
 def _only_adds(data: bytes) -> bool:
@@ -91,14 +119,3 @@ def _only_adds(data: bytes) -> bool:
     return len(actions) == lines and all(
         isinstance(action, dict) and action.keys() <= _TAKE_NOTHING_OUT for action in actions
     )
-
-
-def _change_files(data: bytes) -> Iterator[str]:
-    if b'"cdc"' not in data:
-        return
-    for line in data.split(b"\n"):
-        # Within a string the quotes of a name are escaped.
-        if b'"cdc"' in line:
-            action = orjson.loads(line).get("cdc")
-            if isinstance(action, dict) and isinstance(action.get("path"), str):
-                yield action["path"]

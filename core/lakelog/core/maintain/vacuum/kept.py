@@ -14,7 +14,10 @@ from lakelog.core.maintain.vacuum.from_log import files_taken_out
 from lakelog.core.maintain.vacuum.protected import ProtectedFiles
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from lakelog.core.delta_log import DeltaLog
+    from lakelog.core.maintain.vacuum.from_log import Taken
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.logstores import FileStatus
 
@@ -28,15 +31,17 @@ class KeptFiles:
     tombstone that was forgotten too early does no harm.
     """
 
-    def __init__(self, log: DeltaLog, cutoff: int) -> None:
+    def __init__(self, log: DeltaLog, cutoff: int, known: Mapping[int, Taken]) -> None:
         """Take the newest version that is known.
 
         Args:
             log: of the table.
             cutoff: milliseconds since 1970-01-01 UTC.
+            known: version -> what it has taken out, of commits that need not be read once more.
         """
         self._log = log
         self._cutoff = cutoff
+        self._known = known
         self.snapshot: Snapshot = log.snapshot
         self.live: ProtectedFiles = ProtectedFiles(log.table)
         """The files of the newest version."""
@@ -80,19 +85,23 @@ class KeptFiles:
         self.taken.add(late)
         self._commits = None
         recent = [each for each in self.commits if each[1].modification_time >= self._cutoff]
-        named: set[str] = set()
-        for each in files_taken_out(self._log.store, self._log.table, recent):
-            # Most commits only add, and a kernel of Arrow costs the same for no rows as for some.
+        named = []
+        for each in self.taken_out(recent):
+            # Most commits only add.
             if each.removed.num_rows:
                 self.taken.add(each.removed)
-                named.update(self._canonical(each.removed["path"]))
+                named += each.removed["path"].chunks
             if each.change_files:
                 self.taken.add_paths(pa.chunked_array([array_of(each.change_files, pa.string())]))
-        self.is_sure = named.issuperset(self._canonical(late["path"]))
+        gone = self._canonical(late["path"])
+        self.is_sure = gone <= self._canonical(pa.chunked_array(named, pa.string()))
 
-    def _canonical(self, paths: pa.ChunkedArray[Any]) -> list[str]:
-        found: list[str] = canonical_paths(self._log.table, paths).to_pylist()
-        return found
+    def taken_out(self, commits: Sequence[tuple[int, FileStatus]]) -> Iterator[Taken]:
+        """See `files_taken_out`."""
+        return files_taken_out(self._log.store, self._log.table, commits, self._known)
+
+    def _canonical(self, paths: pa.ChunkedArray[Any]) -> set[str]:
+        return set(canonical_paths(self._log.table, paths).to_pylist())
 
     def may_go(self, paths: list[str]) -> set[str]:
         """Those of some relative paths that no version needs; `settle` comes first."""

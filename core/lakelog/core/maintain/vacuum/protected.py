@@ -43,7 +43,10 @@ class ProtectedFiles:
             self._ends.add(f"{os.path.realpath(table).rstrip('/')}/")
         self._straight: set[str] = set()
         """Folders that no link leads to."""
-        self.paths: set[str] = set()
+        self._new_paths: list[Any] = []
+        self._new_vectors: list[Any] = []
+        """Columns that were added and not looked at yet."""
+        self._paths: set[str] = set()
         self._names: set[str] = set()
         """Of files elsewhere, or so it seems."""
         self._folded: pa.Array[Any] | None = None
@@ -52,18 +55,40 @@ class ProtectedFiles:
     def add(self, rows: pa.Table) -> None:
         """Protect what file actions name, and their deletion vectors.
 
-        Args:
-            rows: of `FILE_SCHEMA` or `TOMBSTONE_SCHEMA`.
+        They are looked at when one of the others is used, together: a million files for which
+        nothing would go cost nothing.
 
-        Raises:
-            CorruptLogError: a deletion vector has no file that could be named.
+        Args:
+            rows: with `path` and `deletion_vector`, as of `FILE_SCHEMA` or `TOMBSTONE_SCHEMA`.
         """
         self.add_paths(rows["path"])
         self.add_vectors(rows["deletion_vector"])
 
     def add_vectors(self, vectors: pa.ChunkedArray[Any]) -> None:
         """Protect the files of deletion vectors; see `add`."""
-        self._changed()
+        self._new_vectors += vectors.chunks
+
+    def add_paths(self, paths: pa.ChunkedArray[Any]) -> None:
+        """Protect files by the `path` of their actions; see `add`."""
+        self._new_paths += paths.chunks
+
+    @property
+    def paths(self) -> set[str]:
+        """What to look a relative path up in.
+
+        Raises:
+            CorruptLogError: a deletion vector has no file that could be named.
+        """
+        if self._new_paths or self._new_vectors:
+            self._folded = self._folders = None
+            self._take_paths(pa.chunked_array(self._new_paths, pa.string()))
+            if self._new_vectors:
+                self._take_vectors(pa.chunked_array(self._new_vectors))
+            # Not before: who asks again after an error gets it again.
+            self._new_paths, self._new_vectors = [], []
+        return self._paths
+
+    def _take_vectors(self, vectors: pa.ChunkedArray[Any]) -> None:
         if vectors.null_count < len(vectors):
             # Many files share a file of vectors.
             named = vectors.filter(vectors.is_valid()).combine_chunks()
@@ -75,18 +100,16 @@ class ProtectedFiles:
             for kind, text in set(pairs):
                 self._add_vector(kind, text)
 
-    def add_paths(self, paths: pa.ChunkedArray[Any]) -> None:
-        """Protect files by the `path` of their actions."""
-        self._changed()
+    def _take_paths(self, paths: pa.ChunkedArray[Any]) -> None:
         canonical = canonical_paths(self._table, paths)
-        self.paths.update(canonical.to_pylist())
+        self._paths.update(canonical.to_pylist())
         elsewhere = pc.or_(pc.starts_with(canonical, "/"), pc.match_substring(canonical, ":/"))
         for path in canonical.filter(elsewhere).to_pylist():
             self._add_place(path)
         if is_local(self._table):
             self._add_linked(canonical)
         # A writer that forgot to encode has a file of exactly this name.
-        self.paths.update(paths.filter(pc.match_substring(paths, "%")).to_pylist())
+        self._paths.update(paths.filter(pc.match_substring(paths, "%")).to_pylist())
 
     def _add_linked(self, paths: pa.ChunkedArray[Any]) -> None:
         """Protect files in folders that are links, as readers find them there, by their places."""
@@ -116,12 +139,12 @@ class ProtectedFiles:
     def _add_place(self, place: str) -> None:
         """Protect a file by its absolute path, decoded."""
         if place.startswith(self._start):
-            self.paths.add(place[len(self._start) :])
+            self._paths.add(place[len(self._start) :])
             return
         path = _PLACE.sub("", place, count=1)
         for end in self._ends:
             if path.startswith(end):
-                self.paths.add(path[len(end) :])
+                self._paths.add(path[len(end) :])
         if is_local(self._table) and is_local(place):
             self._add_real(path)
         # A mount, an alias of the host, an access point: no spelling can be ruled out.
@@ -129,10 +152,7 @@ class ProtectedFiles:
 
     def _add_real(self, path: str) -> None:
         real = os.path.realpath(path)
-        self.paths.update(real[len(e) :] for e in self._ends if real.startswith(e))
-
-    def _changed(self) -> None:
-        self._folded = self._folders = None
+        self._paths.update(real[len(e) :] for e in self._ends if real.startswith(e))
 
     def __contains__(self, path: object) -> bool:
         """Whether a file has to stay."""
@@ -140,13 +160,17 @@ class ProtectedFiles:
 
     def without_doubt(self, paths: Iterable[str]) -> set[str]:
         """Those of some relative paths that mean none of the files, however they are spelled."""
-        found = {path for path in paths if path not in self.paths}
+        wanted = [*paths]
+        if not wanted:
+            return set()
+        kept = self.paths
+        found = {path for path in wanted if path not in kept}
         if self._names:
             found = {path for path in found if path.rpartition("/")[2] not in self._names}
         if not found or not is_local(self._table):
             return found
         if self._folded is None:
-            self._folded = _folded(self.paths)
+            self._folded = _folded(kept)
         likely = pc.is_in(_folded(found), value_set=self._folded)
         if not pc.any(likely).as_py():
             return found
@@ -156,9 +180,10 @@ class ProtectedFiles:
 
     def needs_folder(self, folder: str) -> bool:
         """Whether a file that has to stay is in a folder, or should be."""
+        kept = self.paths
         if self._folders is None:
             self._folders = set()
-            for path in self.paths:
+            for path in kept:
                 while (path := path.rpartition("/")[0]) and path not in self._folders:
                     self._folders.add(path)
         return folder in self._folders

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.maintain.vacuum.candidates import Candidates
     from lakelog.core.maintain.vacuum.found import FoundFile, FoundFolder
+    from lakelog.core.maintain.vacuum.from_log import Taken
     from lakelog.core.progress import GivenProgress, ProgressCallback
     from lakelog.core.state.snapshot import Snapshot
 
@@ -125,6 +127,18 @@ def vacuum(
         return _vacuumed(log, kind, retention_hours, inventory, report, dry_run=dry_run)
 
 
+def vacuum_outlook(log: DeltaLog, mode: str, known: Mapping[int, Taken]) -> TableVacuumed:
+    """A dry run for whoever has read commits of the table already.
+
+    Args:
+        log: the table.
+        mode: see `vacuum`, which says what is raised.
+        known: version -> what it has taken out, of those commits.
+    """
+    kind = _checked_mode(mode, None, log)
+    return _vacuumed(log, kind, None, None, lambda _: None, dry_run=True, known=known)
+
+
 def _vacuumed(
     log: DeltaLog,
     kind: str,
@@ -133,13 +147,14 @@ def _vacuumed(
     report: ProgressCallback,
     *,
     dry_run: bool,
+    known: Mapping[int, Taken] = MappingProxyType({}),
 ) -> TableVacuumed:
     snapshot = log.update()
     refuse_maintenance(log.store, log.table, "VACUUM")
     check_writable(snapshot.protocol, snapshot.metadata, log.table)
     retention = retention_of(snapshot, retention_hours)
     cutoff = cutoff_of(log, retention, asks_storage=not dry_run)
-    search = Search(log, cutoff, kind == "LITE", inventory)
+    search = Search(log, cutoff, kind == "LITE", inventory, known)
 
     def listed(count: int) -> None:
         report(Progress(text="listing", done=count, unit="files"))
