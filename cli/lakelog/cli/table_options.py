@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from lakelog.cli.shared_options import Option
     from lakelog.core import DeltaLog, Progress, Snapshot
+    from lakelog.core.engine.log import LogSegment
     from lakelog.logstores import LogStore
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
@@ -141,6 +143,35 @@ def looked_at(log: DeltaLog, version: int | None, timestamp: str | None) -> Snap
 
     refuse_both(version, timestamp)
     return at(version) if timestamp is None else at(version_at(at(None), timestamp))
+
+
+_FEW_BYTES: Final = 32 << 20
+
+
+def later(log: DeltaLog, earlier: Snapshot, segment: LogSegment) -> Snapshot | None:
+    """A version, made of an older one and the commits between; `None` where they are many.
+
+    Args:
+        log: the table.
+        earlier: the older version, as `looked_at` gives it.
+        segment: what the log has of the version.
+
+    Raises:
+        DeltaError: a commit is damaged, or a catalog governs the table.
+    """
+    from lakelog.core import Snapshot
+    from lakelog.core.engine.commit import refuse_path
+    from lakelog.core.engine.log import advance, list_log, read_commits
+
+    first, last = earlier.version + 1, segment.version
+    commits = list_log(log.store, log.table, first, last).commits
+    size = sum(each.length for each in commits.values())
+    if first > last or len(commits) != last - first + 1 or size > _FEW_BYTES:
+        return None
+    paths = {version: file.path for version, file in commits.items()}
+    state = advance(earlier.state, read_commits(log.store, log.table, paths), segment.timestamp)
+    refuse_path(log.store, state.protocol, state.metadata, log.table)
+    return Snapshot(log.table, log.store, log.conf, log.clock, replace(state, segment=segment))
 
 
 def refuse_governed(store: LogStore, place: str, version: int | None) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from lakelog.cli.files.live_numbers import row_counts, total
 from lakelog.cli.report.facts import doctor_facts, facts
 from lakelog.cli.secrets import Scrubber
-from lakelog.cli.table_options import looked_at, open_log, table_uri
+from lakelog.cli.table_options import later, looked_at, open_log, table_uri
 from lakelog.cli.ui.walk import Walk
 from lakelog.cli.ui.work import Shelf, Work
 from lakelog.core.engine.log import commit_times, find_segment, list_log
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from lakelog.core import DeltaLog, Snapshot
+    from lakelog.core.engine.log import LogSegment
 
 DAYS: Final = 30
 """Over which versions are counted."""
@@ -90,6 +91,7 @@ class _Stamp(NamedTuple):
     """What tells a version from that of another table, which took the place of the first."""
     turn: AbstractContextManager[Any]
     """Within it the version may be read."""
+    segment: LogSegment | None
 
 
 class Gathered(NamedTuple):
@@ -182,8 +184,13 @@ class Lake:
                 raise
             return version
 
-    def snapshot(self, log: DeltaLog, version: int) -> Snapshot:
+    def snapshot(self, log: DeltaLog, version: int, earlier: Snapshot | None = None) -> Snapshot:
         """A version of a table, also of one whose rows lakelog can't read.
+
+        Args:
+            log: the table.
+            version: which one.
+            earlier: an older version; where few commits are between, no more is read.
 
         Raises:
             DeltaError: there is no such version, or its log is damaged.
@@ -194,7 +201,10 @@ class Lake:
         if found is None:
             with stamp.turn:
                 # Another page may have had the turn before.
-                found = self._snapshots.get(key) or looked_at(log, version, None)
+                found = self._snapshots.get(key)
+                if found is None and earlier is not None and stamp.segment is not None:
+                    found = later(log, earlier, stamp.segment)
+                found = found or looked_at(log, version, None)
                 self._snapshots.put(key, found, found.num_files + 1)
         return found
 
@@ -226,12 +236,13 @@ class Lake:
         try:
             segment = find_segment(log.store, log.table, version)
         except DeltaError:
-            return _Stamp(None, nullcontext())
+            return _Stamp(None, nullcontext(), None)
         checkpoint, last = segment.checkpoint, segment.last_file
         size = sum(each.length for each in segment.commits)
         size += checkpoint.size_in_bytes if checkpoint else 0
         identity = (last.modification_time, last.length)
-        return _Stamp(identity, self._large if size > _LARGE else nullcontext())
+        turn = self._large if size > _LARGE else nullcontext()
+        return _Stamp(identity, turn, segment)
 
     def _look_around(self, tell: Callable[[str], None]) -> None:
         began = time.monotonic()

@@ -333,7 +333,9 @@ class TablePages:
         return f"<p>{html_text(text_, 300)}.</p>{data_table('files', caption, columns, rows)}{turn}"
 
     def _diff(self, before: int, after: int) -> str:
-        old, new = (self._lake.snapshot(self._log, each) for each in (before, after))
+        earlier = self._lake.snapshot(self._log, min(before, after))
+        later = self._lake.snapshot(self._log, max(before, after), earlier)
+        old, new = (earlier, later) if before < after else (later, earlier)
         found = self._clean(comparison(old, new))
         ends = (f"Version {before:,}", f"Version {after:,}")
         numbers = [

@@ -31,10 +31,16 @@ if TYPE_CHECKING:
     from lakelog.core.log.file_changes import FileChanges, read_file_changes
     from lakelog.core.log.file_names import log_path
     from lakelog.core.log.last_checkpoint import read_last_checkpoint
-    from lakelog.core.log.segment import CheckpointFiles, Listing, find_segment, list_log
+    from lakelog.core.log.segment import (
+        CheckpointFiles,
+        Listing,
+        LogSegment,
+        find_segment,
+        list_log,
+    )
     from lakelog.core.maintain.repair.log_defects import LogDefects, find_newest
     from lakelog.core.state.file_selection import FileSelection
-    from lakelog.core.state.replay import State, load_state, read_commits
+    from lakelog.core.state.replay import State, advance, load_state, read_commits
     from lakelog.core.state.replayer import Kind, Replayer, ReplayJob
     from lakelog.core.stats.bounds import read_stats
 else:
@@ -54,10 +60,10 @@ else:
             "log.drafts": "drafts",
             "log.file_changes": "FileChanges read_file_changes",
             "log.file_names": "log_path",
-            "log.segment": "CheckpointFiles Listing find_segment list_log",
+            "log.segment": "CheckpointFiles Listing LogSegment find_segment list_log",
             "maintain.repair.log_defects": "LogDefects find_newest",
             "state.file_selection": "FileSelection",
-            "state.replay": "State load_state read_commits",
+            "state.replay": "State advance load_state read_commits",
             "state.replayer": "Kind ReplayJob Replayer",
             "stats.bounds": "read_stats",
         },

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lakelog.cli.diff.column_differences import column_changes
-from lakelog.core import create_table, delete_rows, write_arrow
+from lakelog.cli.diff.comparison import comparison
+from lakelog.cli.files import live_numbers
+from lakelog.cli.table_options import later
+from lakelog.core import (
+    DeltaLog,
+    Operation,
+    create_table,
+    delete_rows,
+    optimize,
+    restore,
+    write_arrow,
+)
 from lakelog.core.alter import add_columns, drop_columns, rename_column, set_properties
+from lakelog.core.engine.log import find_segment, read_stats
 from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructField, StructType
+from support.examples import examples
 from support.terminal import lakelog, lakelog_json
 
 LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")
@@ -50,6 +66,72 @@ def test_files_rows_and_vectors(uri: str) -> None:
     back = lakelog_json("diff", uri, "4", "2")
     assert (back["files"]["removed"]["files"], back["files"]["added"]["files"]) == (1, 0)
     assert back["files"]["with_other_deletion_vector"]["rows"] == 3
+
+
+STEPS = st.lists(
+    st.sampled_from(["append", "delete", "overwrite", "optimize", "statistics", "restore"]),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=examples(15), deadline=None)
+@given(STEPS, st.booleans(), st.data())
+def test_the_commits_between_tell_what_all_files_tell(
+    tmp_path_factory: Any, steps: list[str], vectors: bool, data: st.DataObject
+) -> None:
+    uri = str(tmp_path_factory.mktemp("diff") / "t é")
+    properties = {"delta.enableDeletionVectors": str(vectors).lower()}
+    write_arrow(uri, pa.table({"id": range(9)}), properties=properties)
+    log = DeltaLog.for_table(uri)
+    for number, step in enumerate(steps):
+        match step:
+            case "append" | "overwrite":
+                write_arrow(log, pa.table({"id": range(number)}), mode=step)
+            case "delete":
+                delete_rows(log, f"id % 5 = {number}")
+            case "optimize":
+                optimize(log)
+            case "restore":
+                restore(log, log.update().version // 2)
+            case _:
+                live = log.update().files()
+                again = [replace(each, stats=None, data_change=False) for each in live[:1]]
+                log.start_transaction().commit(again, Operation("COMPUTE STATS"))
+    versions = st.integers(0, log.update().version)
+    before, after = (log.snapshot_at(data.draw(versions)) for _ in range(2))
+    found = comparison(before, after)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("lakelog.cli.diff.comparison._COMMITS", -1)
+        assert comparison(before, after) == found
+        if before.version < after.version:
+            made = later(log, before, find_segment(log.store, log.table, after.version))
+            assert made is not None
+            same = comparison(made, after)
+            assert same["from"] == same["to"] == found["to"]
+            assert same["files"]["in_both"] == after.num_files
+            assert made.commit_info == after.commit_info
+            assert not any(same[name] for name in ("columns", "properties", "protocol"))
+    for name, snapshot in (("from", before), ("to", after)):
+        assert found[name]["files"] == snapshot.num_files
+        assert found[name]["bytes"] == snapshot.size_in_bytes
+
+
+def test_statistics_of_what_no_commit_between_names_are_parsed_once(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = DeltaLog.for_table(uri)
+    before, after = log.snapshot_at(1), log.snapshot_at(2)
+    parsed: list[int] = []
+
+    def counted(texts: Any, wanted: Any) -> Any:
+        parsed.append(len(texts))
+        return read_stats(texts, wanted)
+
+    monkeypatch.setattr(live_numbers, "read_stats", counted)
+    assert comparison(before, after)["to"]["rows"] == 5
+    # Version 1, and the one file that came; the groups that are empty have none.
+    assert sorted(each for each in parsed if each) == [1, 1, 1]
 
 
 def test_columns_properties_and_protocol(uri: str) -> None:
