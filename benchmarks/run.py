@@ -3,8 +3,8 @@
     python benchmarks/run.py [PART …] [--folder DIR] [--rows N] [--rounds N] [--tuned]
 
 The parts are core, fresh, s3, bare, small, writers, appends, memory, opening, scale, many,
-planning, growth, spark, commands, alone, tpch, streams, sql and bridge. Each replaces its own
-section of the file and leaves the others as they were.
+planning, growth, spark, commands, alone, tpch, streams, sql, bridge and catalog. Each replaces its
+own section of the file and leaves the others as they were.
 """
 
 from __future__ import annotations
@@ -118,6 +118,7 @@ def _publish(name: str, section: str) -> None:
             "streams": "## Streams",
             "sql": "## Statements that are not lakelog's",
             "bridge": "## The bridge to delta-spark",
+            "catalog": "## Commits through Unity Catalog",
         }
         text += f"\n{titles[name]}\n\n{section}"
     RESULTS.write_text(text)
@@ -151,6 +152,7 @@ def main() -> int:
             "streams",
             "sql",
             "bridge",
+            "catalog",
         ],
     )
     parser.add_argument("--folder", type=Path, default=HERE.parent / ".cache" / "bench")
@@ -270,6 +272,13 @@ def main() -> int:
         said = f"`python benchmarks/run.py bridge` on {_machine()}."
         _publish("bridge", _plain("bridge", [said, bridge.ABOUT, table]))
         missed += not reached
+    if "catalog" in args.parts:
+        import catalog
+
+        print("catalog: commits through Unity Catalog, against delta-spark", flush=True)
+        found = catalog.measure(args.folder)
+        _publish("catalog", _section("catalog", "python benchmarks/run.py catalog", found, []))
+        missed += sum(not m.reached for m in found)
     if "planning" in args.parts:
         import planning
 

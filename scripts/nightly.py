@@ -27,6 +27,7 @@ RUNS = {
     "release": ("release",),
     "cluster": ("cluster",),
     "recipes": ("recipes",),
+    "judges": ("judges",),
     "soak": ("soak",),
 }
 """What a row is called, and what `make` is told for it."""

@@ -9,8 +9,6 @@ commit that another process made in between; nobody ever replaces one of delta-s
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -19,6 +17,7 @@ import pytest
 
 from lakelog.core import DeltaLog, write_arrow
 from support import appenders
+from support.appenders import Appender
 from support.samples import ids, rows_of
 
 # A checkpoint of a version whose commit a peer then replaces would keep the replaced rows.
@@ -26,47 +25,6 @@ NO_CHECKPOINTS = {"delta.checkpointInterval": "100000"}
 
 
 CROWD = [("lakelog", 1000), ("deltalake", 2000), ("lakelog", 3000), ("deltalake", 4000)]
-
-
-class Appender:
-    """One appending process; see `support.appenders`."""
-
-    def __init__(self, client, table, first, commits):
-        self.client = client
-        self.acknowledged = []
-        self._process = process = subprocess.Popen(
-            [sys.executable, appenders.__file__, client, table, str(first), str(commits)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            bufsize=1,
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._in, self._out = process.stdin, process.stdout
-
-    def ready(self):
-        assert self._out.readline() == "ready\n"
-
-    def go(self):
-        self._in.write("go\n")
-
-    def finish_round(self):
-        line = self._out.readline()
-        assert line, f"{self.client} ended with {self._process.wait(60)}"
-        self.acknowledged += json.loads(line)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._in.close()
-        try:
-            self._process.wait(60)
-        finally:
-            self._process.kill()
-            self._process.wait()
-            self._out.close()
 
 
 @pytest.fixture

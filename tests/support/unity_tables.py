@@ -42,6 +42,8 @@ def make_table(
     given = {**staged["required-properties"], **(properties or {})}
     protocol, now = staged["required-protocol"], time.time_ns() // 1_000_000
     folder = Path(staged["location"].removeprefix("file://"))
+    # As the JVM's client makes it: where folders are real, its next commit fails without.
+    (folder / "_delta_log/_staged_commits").mkdir(parents=True)
     write_commit(
         folder / "_delta_log/00000000000000000000.json",
         now,

@@ -1,0 +1,193 @@
+"""lakelog and delta-spark as clients of one Unity Catalog, in turns and at once.
+
+The server is the tests' double of it. delta-spark is the released one with Unity Catalog's client
+for Java: what each of the two commits the other one reads, publishes and goes on from.
+"""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lakelog.core import DeltaLog, delete_rows, optimize, read_arrow, update_rows, write_arrow
+from lakelog.core.alter import set_properties
+from lakelog.core.errors import UnsupportedFeatureError
+from support import appenders
+from support.appenders import Appender
+from support.delta_spark import PeerUnavailableError
+from support.delta_spark_peer import DeltaSparkError, DeltaSparkPeer
+from support.delta_spark_unity import WRITERS, unity_client
+from support.servers.standalone import until
+from support.unity_server import UnityServer, Ways, serving
+from support.unity_tables import make_table, other_client_commits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [
+    pytest.mark.needs("delta_spark", "delta_spark_unity"),
+    pytest.mark.xdist_group("unity catalog"),
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UnityServer]:
+    """A server that takes no report of a file that is not there, as none should."""
+    root = tmp_path_factory.mktemp("unity")
+    with serving(UnityServer(root, Ways(checks_published=True), token="t0ken")) as served:
+        served.add_schema("lake", "s")
+        yield served
+
+
+@pytest.fixture(scope="module")
+def jvm(server: UnityServer) -> Iterator[DeltaSparkPeer]:
+    try:
+        client = unity_client()
+    except PeerUnavailableError as exc:
+        pytest.skip(str(exc))
+    with DeltaSparkPeer(client, server.conf(), timeout=600.0) as peer:
+        yield peer
+
+
+def made_by(jvm: DeltaSparkPeer, name: str) -> str:
+    """An empty table of delta-spark's making."""
+    table = f"lake.s.{name}"
+    jvm.sql(f"CREATE TABLE {table} (id BIGINT, writer STRING) USING delta")
+    return table
+
+
+def by_lakelog(server: UnityServer, table: str) -> list[int]:
+    return sorted(read_arrow(table, conf=server.conf())["id"].to_pylist())
+
+
+def by_delta_spark(jvm: DeltaSparkPeer, table: str) -> list[int]:
+    return [row["id"] for row in jvm.sql(f"SELECT id FROM {table} ORDER BY id")]
+
+
+def log_of(server: UnityServer, table: str) -> Path:
+    return Path(server.table(table).location.removeprefix("file://")) / "_delta_log"
+
+
+def published(log: Path) -> list[int]:
+    names = (each.name for each in log.glob("*.json"))
+    return sorted(int(name[:20]) for name in names if name[20:] == ".json")
+
+
+def test_what_delta_spark_made_is_read_and_written_by_both(
+    server: UnityServer, jvm: DeltaSparkPeer
+) -> None:
+    table, conf = made_by(jvm, "turns"), server.conf()
+    expected = []
+    for number in (0, 2):
+        write_arrow(table, appenders.row(number, "lakelog"), mode="append", conf=conf)
+        jvm.sql(f"INSERT INTO {table} VALUES ({number + 1}, 'delta-spark')")
+        expected += [number, number + 1]
+        assert by_lakelog(server, table) == expected
+    assert by_delta_spark(jvm, table) == expected
+    delete_rows(table, "id = 1", conf=conf)
+    jvm.sql(f"UPDATE {table} SET id = id + 100 WHERE id IN (0, 1, 2)")
+    update_rows(table, {"id": "id + 100"}, "id = 3", conf=conf)
+    assert by_lakelog(server, table) == by_delta_spark(jvm, table) == [100, 102, 103]
+    history = jvm.sql(f"DESCRIBE HISTORY {table}")
+    assert [row["version"] for row in history] == list(range(server.table(table).latest, -1, -1))
+    assert by_delta_spark(jvm, f"{table} VERSION AS OF 2") == [0, 1]
+    assert DeltaLog.for_table(table, conf).snapshot_at(version=2).to_arrow().num_rows == 2
+    with pytest.raises(DeltaSparkError, match="UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION"):
+        jvm.sql(f"OPTIMIZE {table}")
+    with pytest.raises(UnsupportedFeatureError, match="OPTIMIZE"):
+        optimize(table, conf=conf)
+
+
+def test_changes_of_metadata_by_each_are_known_to_the_other_and_to_the_server(
+    server: UnityServer, jvm: DeltaSparkPeer
+) -> None:
+    table, conf = made_by(jvm, "metadata"), server.conf()
+    jvm.sql(f"ALTER TABLE {table} ADD COLUMN (more BIGINT)")
+    jvm.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('x.theirs' = '1')")
+    log = DeltaLog.for_table(table, conf)
+    set_properties(log, {"x.ours": "2"})
+    write_arrow(
+        table, {"id": [1], "writer": ["l"], "more": [2], "last": [3]},
+        mode="append", schema_mode="merge", conf=conf,
+    )  # fmt: skip
+    known = server.table(table)
+    assert [each["name"] for each in known.columns["fields"]] == ["id", "writer", "more", "last"]
+    assert {"x.theirs": "1", "x.ours": "2"}.items() <= known.properties.items()
+    assert known.columns == json.loads(log.update().metadata.schema_string)
+    shown = {row["key"]: row["value"] for row in jvm.sql(f"SHOW TBLPROPERTIES {table}")}
+    assert {"x.theirs": "1", "x.ours": "2"}.items() <= shown.items()
+    (row,) = jvm.sql(f"SELECT * FROM {table}")
+    assert row == {"id": 1, "writer": "l", "more": 2, "last": 3}
+
+
+def test_unpublished_commits_of_each_are_read_and_published_by_the_other(
+    server: UnityServer, jvm: DeltaSparkPeer
+) -> None:
+    table = "lake.s.unpublished"
+    log = make_table(server, table) / "_delta_log"
+    jvm.sql(f"INSERT INTO {table} VALUES (1)")
+    until(lambda: published(log) == [0, 1], "delta-spark publishes")
+    # As if it had died before it published: the server still has the record.
+    assert sorted(server.table(table).commits) == [1]
+    (log / "00000000000000000001.json").unlink()
+    assert by_lakelog(server, table) == [1]
+    write_arrow(table, {"id": [2]}, mode="append", conf=server.conf())
+    until(lambda: published(log) == [0, 1, 2], "lakelog publishes both")
+    for number in range(3, 6):
+        other_client_commits(server, log.parent, number, name=table)
+    assert published(log) == [0, 1, 2]
+    assert by_delta_spark(jvm, table) == [1, 2, 3, 4, 5]
+    jvm.sql(f"INSERT INTO {table} VALUES (6)")
+    until(lambda: published(log) == list(range(7)), "delta-spark publishes all")
+    assert by_lakelog(server, table) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("writers", "commits"),
+    [(2, 5), pytest.param(4, 25, marks=[pytest.mark.nightly, pytest.mark.timeout(900)])],
+    ids=["4 writers", "8 writers"],
+)
+def test_at_once_none_is_lost_and_none_doubled(
+    server: UnityServer, jvm: DeltaSparkPeer, writers: int, commits: int
+) -> None:
+    table = made_by(jvm, f"crowd_{writers}")
+    given = (table, str(writers), "1000", str(commits))
+    with ThreadPoolExecutor(1) as pool, ExitStack() as stack:
+        appending = [
+            stack.enter_context(
+                Appender("write_arrow", table, 100_000 + 1000 * each, commits, server.conf())
+            )
+            for each in range(writers)
+        ]
+        for each in appending:
+            each.ready()
+        jvms = pool.submit(jvm.script, WRITERS, "append_at_once", *given)
+        for each in appending:
+            each.go()
+        for each in appending:
+            each.finish_round()
+        by_jvm: list[int] = jvms.result()
+    ours: list[dict[str, Any]] = [one for each in appending for one in each.acknowledged]
+    assert len(ours) == len(by_jvm) == writers * commits
+    expected = sorted([*by_jvm, *(each["id"] for each in ours)])
+    assert by_lakelog(server, table) == by_delta_spark(jvm, table) == expected
+    known, log = server.table(table), log_of(server, table)
+    assert known.latest == len(expected)
+    # One commit a version, the same by either name; ours are where they were said to be.
+    write_arrow(table, appenders.row(0, "the last one"), mode="append", conf=server.conf())
+    until(lambda: published(log) == list(range(len(expected) + 2)), "all is published")
+    infos = {}
+    for version in published(log)[1:]:
+        data = (log / f"{version:020d}.json").read_bytes()
+        infos[version] = json.loads(data.splitlines()[0])["commitInfo"]
+        staged = [each.read_bytes() for each in (log / "_staged_commits").glob(f"{version:020d}.*")]
+        assert data in staged, version
+    assert len({info["txnId"] for info in infos.values()}) == len(infos)
+    del infos[known.latest]
+    by_engine = {v for v, info in infos.items() if info["engineInfo"].startswith("lakelog")}
+    assert by_engine == {each["version"] for each in ours}
