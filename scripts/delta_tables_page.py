@@ -19,6 +19,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from written_page import write_or_compare
+
 import lakelog.spark
 
 PAGE = Path(__file__).parents[1] / "docs" / "delta-tables.md"
@@ -165,14 +167,7 @@ def main() -> int:
     if "--read" in arguments:
         found = read_package(Path(arguments[arguments.index("--read") + 1]))
         RECORD.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    wanted = page()
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(wanted, encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == wanted:
-        return 0
-    print(f"{PAGE} is out of date: run {COMMAND}", file=sys.stderr)  # noqa: T201
-    return 1
+    return write_or_compare(PAGE, page(), COMMAND)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from written_page import write_or_compare
+
 from lakelog.spark.format.enable import WRAPPERS
 from lakelog.spark.sql_statements.commands.dispatch import STATEMENTS
 
@@ -173,17 +175,5 @@ def statements() -> set[str]:
     return {each for each in found if each.partition(" ")[0] != "DESC"}
 
 
-def main() -> int:
-    """Write the page or, with `--check`, compare it."""
-    wanted = page()
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(wanted, encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == wanted:
-        return 0
-    print(f"{PAGE} is out of date: run {COMMAND}", file=sys.stderr)  # noqa: T201
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_compare(PAGE, page(), COMMAND))

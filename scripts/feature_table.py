@@ -10,6 +10,8 @@ import re
 import sys
 from pathlib import Path
 
+from written_page import write_or_compare
+
 from lakelog.core.features.advice import activation, how_to_remove
 from lakelog.core.features.registry import FEATURES, Feature, Support
 
@@ -109,19 +111,5 @@ def _marked(text: str) -> str:
     return re.sub(r"delta\.[\w.*=-]+", lambda found: f"`{found[0]}`", text)
 
 
-def main(arguments: list[str]) -> int:
-    """Write the page, or compare it."""
-    text = render()
-    if "--check" not in arguments:
-        PAGE.write_text(text, encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    sys.stderr.write(
-        f"{PAGE.name} is not what lakelog.core.features.registry says: run {COMMAND}\n"
-    )
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(write_or_compare(PAGE, render(), COMMAND))

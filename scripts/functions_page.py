@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from written_page import write_or_compare
+
 from lakelog.core.expressions.function_names import SCALARS
 from lakelog.core.expressions.values.functions import GROUPS
 from lakelog.core.expressions.values.lambdas import LAMBDAS
@@ -143,17 +145,5 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in sorted(names))
 
 
-def main(arguments: list[str]) -> int:
-    """Write the page, or compare it."""
-    text = render()
-    if "--check" not in arguments:
-        PAGE.write_text(text, encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    sys.stderr.write(f"{PAGE.name} is not what the code says: run {COMMAND}\n")
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(write_or_compare(PAGE, render(), COMMAND))

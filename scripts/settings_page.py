@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from written_page import write_or_compare
+
 from lakelog.core.keys import DELTA_KEYS
 from lakelog.logstores.keys import HADOOP_KEYS, LAKELOG_KEYS, Key
 
@@ -82,17 +84,5 @@ def _default(value: object) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def main(arguments: list[str]) -> int:
-    """Write the page, or compare it."""
-    text = render()
-    if "--check" not in arguments:
-        PAGE.write_text(text, encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    sys.stderr.write(f"{PAGE.name} is not what the registries of keys say: run {COMMAND}\n")
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(write_or_compare(PAGE, render(), COMMAND))

@@ -44,7 +44,10 @@ def test_what_is_there_and_what_is_not() -> None:
         ("a, b=1, *more, c", False),
     ],
 )
-def test_arguments_are_compared_with_their_order_and_defaults(wanted: str, is_taken: bool) -> None:
+def test_arguments_are_compared_with_their_order_and_defaults(
+    monkeypatch: pytest.MonkeyPatch, wanted: str, is_taken: bool
+) -> None:
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
     takes = runpy.run_path(str(SCRIPT))["takes"]
 
     def method(self: object, a: int, b: int = 1, *more: str, c: bool = False) -> None: ...
