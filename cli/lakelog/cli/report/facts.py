@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.cli.describe.description import description
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from lakelog.core import DeltaLog, Snapshot
+    from lakelog.core.engine.log import Listing
     from lakelog.core.engine.maintenance import Taken
 
 FORMAT: Final = 1
@@ -82,7 +84,7 @@ def facts(
         DeltaError: there is no table at all, or it is a path, and a catalog governs the table.
     """
     found: dict[str, Any] = {"format": FORMAT, "table": log.table, "troubles": []}
-    listing = list_log(log.store, log.table)
+    listing = _listed(log)
     snapshot = _tried(found, "the newest version", lambda: _newest(log))
     files, now = None, None
     if snapshot is None:
@@ -115,6 +117,20 @@ def facts(
         found["contention"] = _tried(found, "the events", lambda: _contention(log, events, tell))
     found["advice"] = advice(found)
     return found
+
+
+def _listed(log: DeltaLog) -> Listing:
+    """The log's files.
+
+    Raises:
+        TableNotFoundError: there are none; it says what is there instead.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError):
+        listing = list_log(log.store, log.table)
+        if listing.latest() is not None:
+            return listing
+    _ = log.snapshot
+    return list_log(log.store, log.table)  # it was made meanwhile
 
 
 def _newest(log: DeltaLog) -> Snapshot:

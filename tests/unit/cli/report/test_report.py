@@ -204,11 +204,26 @@ def test_tables_without_rows_files_or_statistics_are_shown(tmp_path: Path) -> No
     assert "have no statistics" in " ".join(seen.texts)
 
 
-def test_no_table_is_an_error_and_leaves_no_page(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        ([], "nothing is there"),
+        (["none/a.parquet"], "1 of them Parquet files, but no _delta_log"),
+        (["none/_delta_log/notes.txt"], "its _delta_log folder holds no commits"),
+        (["none"], "it is a file"),
+    ],
+)
+def test_no_table_is_an_error_and_leaves_no_page(
+    tmp_path: Path, made: list[str], words: str
+) -> None:
+    for each in made:
+        (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / each).touch()
     outcome = lakelog("report", str(tmp_path / "none"), "-o", str(tmp_path / "r.html"))
     assert outcome.code == 2
-    assert "none" in outcome.err
-    assert not list(tmp_path.glob("*"))
+    assert f"no Delta table at {tmp_path / 'none'}" in outcome.err
+    assert words in outcome.err
+    assert not (tmp_path / "r.html").exists()
 
 
 def test_a_page_is_replaced_whole_and_a_folder_that_is_not_there_is_named(
