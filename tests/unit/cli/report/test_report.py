@@ -204,6 +204,17 @@ def test_tables_without_rows_files_or_statistics_are_shown(tmp_path: Path) -> No
     assert "have no statistics" in " ".join(seen.texts)
 
 
+def test_a_table_of_whose_versions_none_is_left_is_shown(table: str, tmp_path: Path) -> None:
+    DeltaLog.for_table(table).checkpoint()
+    for each in (Path(table) / "_delta_log").glob("*.json"):
+        each.unlink()
+    gathered = found(table)
+    assert gathered["troubles"] == []
+    assert gathered["history"]["versions"] == gathered["log"]["commits"] == 0
+    assert gathered["files"]["rows"] == 58
+    assert "58" in made(table, path=tmp_path / "r.html").texts
+
+
 @pytest.mark.parametrize(
     ("made", "words"),
     [
