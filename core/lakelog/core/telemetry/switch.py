@@ -255,12 +255,18 @@ def _otel(conf: Mapping[str, str]) -> Otel | None:
     try:
         if mode == "otel" and not _is_installed():
             return None
-        from lakelog.core.telemetry.otel import current
-
-        return current(sets_up=mode == "otel")
+        return _maker()(sets_up=mode == "otel")
     except Exception:  # OpenTelemetry is broken, of another version, or half there
         tell_lost()
         return None
+
+
+@cache
+def _maker() -> Callable[..., Otel | None]:
+    """`otel.current`: to import it each time would take as long as all else that a commit asks."""
+    from lakelog.core.telemetry.otel import current
+
+    return current
 
 
 @cache
