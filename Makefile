@@ -103,7 +103,7 @@ recipes: $(VENV)/.test ## Run the examples for Airflow, Dagster, pandera, Great 
 	$(BIN)/python -m pytest -n 0 --nightly tests/integration/test_recipes.py tests/interop/test_checks_before_a_write.py
 
 judges: java $(VENV)/.test ## Commit to one table of Unity Catalog by lakelog and other clients, at length
-	$(BIN)/python -m pytest -n 0 --nightly tests/interop/test_one_unity_catalog.py
+	$(BIN)/python -m pytest -n 0 --nightly tests/interop/test_one_unity_catalog.py tests/interop/test_unity_catalog_judges.py
 
 check-dbt: java $(VENV)/.test ## Run dbt's own tests of adapters on lakelog, and compare with what is known to differ
 	cd tests && ../$(BIN)/python -m support.dbt_judge

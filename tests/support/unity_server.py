@@ -81,6 +81,8 @@ _UPDATES = {
     "set-table-comment": {"comment"},
 }
 _ALONE = {"add-commit", "set-latest-backfilled-version"}
+_TYPE_TEXTS = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+_TYPE_NAMES = {"integer": "INT"}
 
 
 @dataclass
@@ -253,6 +255,10 @@ class UnityServer:
             return 200, self._new_catalog(body)
         if (method, path) == ("POST", "/schemas"):
             return 200, self._new_schema(body)
+        if (method, path) == ("GET", "/schemas"):
+            return 200, self._schemas(query)
+        if (method, path) == ("GET", "/tables"):
+            return 200, self._tables(query)
         if (method, path) == ("GET", "/metastore_summary"):
             return 200, {"metastore_id": str(uuid.uuid4())}
         if (method, path) == ("GET", "/delta/v1/config"):
@@ -357,6 +363,44 @@ class UnityServer:
             "storage_root": None,
             "storage_location": None,
         }
+
+    # Both lists are of the API that is older than Delta's. They were not recorded: they are as its
+    # specification has them.
+
+    def _schemas(self, query: dict[str, list[str]]) -> Any:
+        (catalog,) = query["catalog_name"]
+        if catalog not in self.catalogs:
+            raise RefusedError(404, "NoSuchCatalogException", f"Catalog not found: {catalog}")
+        names = sorted(schema for of, schema in self.schemas if of == catalog)
+        found = [
+            {"name": each, "catalog_name": catalog, "full_name": f"{catalog}.{each}"}
+            for each in names
+        ]
+        return {"schemas": found, "next_page_token": None}
+
+    def _tables(self, query: dict[str, list[str]]) -> Any:
+        (catalog,), (schema,) = query["catalog_name"], query["schema_name"]
+        if (catalog, schema) not in self.schemas:
+            raise RefusedError(404, "NoSuchSchemaException", f"Schema not found: {schema}")
+        found = [
+            {
+                "name": name,
+                "catalog_name": catalog,
+                "schema_name": schema,
+                "table_type": table.kind,
+                "data_source_format": "DELTA",
+                "columns": [_column(*each) for each in enumerate(table.columns["fields"])],
+                "storage_location": table.location,
+                "comment": table.comment,
+                "properties": table.properties,
+                "created_at": table.created,
+                "updated_at": table.etag,
+                "table_id": table.id,
+            }
+            for (*place, name), table in self.tables.items()
+            if place == [catalog, schema]
+        ]
+        return {"tables": found, "next_page_token": None}
 
     def _config(self, query: dict[str, list[str]]) -> Any:
         if query.get("catalog", [""])[0] not in self.catalogs:
@@ -588,6 +632,20 @@ def _shown_protocol(protocol: Any) -> dict[str, str]:
         "delta.minReaderVersion": str(protocol["min-reader-version"]),
         "delta.minWriterVersion": str(protocol["min-writer-version"]),
         **{f"delta.feature.{each}": "supported" for each in sorted(features)},
+    }
+
+
+def _column(position: int, field: dict[str, Any]) -> dict[str, Any]:
+    kind = field["type"] if isinstance(field["type"], str) else field["type"]["type"]
+    return {
+        "name": field["name"],
+        "type_text": _TYPE_TEXTS.get(kind, kind),
+        "type_json": json.dumps(field["type"]),
+        "type_name": _TYPE_NAMES.get(kind, kind.upper()),
+        "position": position,
+        "comment": field["metadata"].get("comment"),
+        "nullable": field["nullable"],
+        "partition_index": None,
     }
 
 

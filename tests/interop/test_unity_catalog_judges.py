@@ -1,0 +1,93 @@
+"""lakelog and other clients of Unity Catalog, no JVM, commit to one table, in turns and at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lakelog.core import DeltaLog, delete_rows, read_arrow, write_arrow
+from support.delta_spark import PeerUnavailableError
+from support.unity_judges import Judge, duckdb_judge
+from support.unity_server import UnityServer, Ways, serving
+from support.unity_tables import make_table, other_client_commits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TABLE = "lake.s.t"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[UnityServer]:
+    with serving(UnityServer(tmp_path, Ways(checks_published=True), token="t0ken")) as served:
+        make_table(served)
+        yield served
+
+
+@pytest.fixture(params=[pytest.param("duckdb", marks=pytest.mark.needs("duckdb_unity"))])
+def command(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    try:
+        return {"duckdb": duckdb_judge}[request.param]()
+    except PeerUnavailableError as exc:
+        pytest.skip(str(exc))
+
+
+def by_lakelog(server: UnityServer) -> list[int]:
+    return sorted(read_arrow(TABLE, conf=server.conf())["id"].to_pylist())
+
+
+def unpublished(server: UnityServer) -> list[int]:
+    log = Path(server.table(TABLE).location.removeprefix("file://")) / "_delta_log"
+    known = server.table(TABLE)
+    return [v for v in range(known.latest + 1) if not (log / f"{v:020d}.json").exists()]
+
+
+def test_in_turns_each_reads_and_publishes_what_the_other_commits(
+    server: UnityServer, command: tuple[str, ...]
+) -> None:
+    conf = server.conf()
+    with Judge(command, server, TABLE) as judge:
+        for number in range(0, 6, 2):
+            write_arrow(TABLE, {"id": [number]}, mode="append", conf=conf)
+            judge.append(number + 1)
+            assert judge.ids() == by_lakelog(server) == list(range(number + 2))
+        delete_rows(TABLE, "id IN (0, 3)", conf=conf)
+        assert judge.ids() == by_lakelog(server) == [1, 2, 4, 5]
+        folder = Path(server.table(TABLE).location.removeprefix("file://"))
+        other_client_commits(server, folder, 6)
+        judge.append(7)
+        assert judge.ids() == by_lakelog(server) == [1, 2, 4, 5, 6, 7]
+        write_arrow(TABLE, {"id": [8]}, mode="append", conf=conf)
+    assert not unpublished(server)
+    assert DeltaLog.for_table(TABLE, conf).snapshot_at(version=2).to_arrow().num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("writers", "commits"), [(2, 5), pytest.param(4, 25, marks=pytest.mark.nightly)]
+)
+def test_at_once_none_is_lost_and_none_doubled(
+    server: UnityServer, command: tuple[str, ...], writers: int, commits: int
+) -> None:
+    def append(start: int, judge: Judge | None) -> list[int]:
+        log = DeltaLog.for_table(TABLE, server.conf())
+        for number in range(start, start + commits):
+            if judge is not None:
+                judge.append(number)
+            else:
+                write_arrow(log, {"id": [number]}, mode="append")
+        return list(range(start, start + commits))
+
+    with ExitStack() as stack:
+        judges = [stack.enter_context(Judge(command, server, TABLE)) for _ in range(writers)]
+        with ThreadPoolExecutor(2 * writers) as pool:
+            done = [
+                pool.submit(append, 1000 * number, judge)
+                for number, judge in enumerate([*judges, *[None] * writers])
+            ]
+            expected = sorted(number for each in done for number in each.result())
+        assert by_lakelog(server) == judges[0].ids() == expected
+    assert server.table(TABLE).latest == len(expected)
