@@ -25,6 +25,8 @@ _MODULES = (
     "spark_java",
     "delta_spark_s3",
     "delta_spark_azure",
+    "delta_spark_unity",
+    "unity_judges",
 )
 
 
