@@ -30,6 +30,7 @@ _MOST = 10
 _TABLE = re.compile(
     r"/delta/v1/catalogs/(?P<c>[^/]+)/schemas/(?P<s>[^/]+)/tables/(?P<t>[^/]+)(?P<rest>/[a-z]+)?"
 )
+_STAGED = re.compile(r"/delta/v1/staging-tables/(?P<id>[^/]+)/credentials")
 _NEW = re.compile(r"/delta/v1/catalogs/(?P<c>[^/]+)/schemas/(?P<s>[^/]+)/(?P<what>[a-z-]+)")
 _PROPERTIES = {
     "delta.enableInCommitTimestamps": "true",
@@ -266,6 +267,8 @@ class UnityServer:
         if found := _TABLE.fullmatch(path):
             name = (unquote(found["c"]), unquote(found["s"]), unquote(found["t"]))
             return self._of_table(method, name, found["rest"] or "", body, query)
+        if (found := _STAGED.fullmatch(path)) and method == "GET":
+            return 200, {"storage-credentials": self._of_staging(found["id"])}
         if (found := _NEW.fullmatch(path)) and method == "POST":
             name = (unquote(found["c"]), unquote(found["s"]), body.get("name", ""))
             if found["what"] == "staging-tables":
@@ -296,6 +299,9 @@ class UnityServer:
                 return 204, None
             case "POST", "/rename":
                 _exact(body, {"new-name"})
+                if (*name[:2], body["new-name"]) in self.tables:
+                    text = f"Table already exists: {'.'.join((*name[:2], body['new-name']))}"
+                    raise RefusedError(409, "AlreadyExistsException", text)
                 self.tables[*name[:2], body["new-name"]] = self.tables.pop(name)
                 return 204, None
             case "GET", "/credentials":
@@ -437,6 +443,13 @@ class UnityServer:
             "suggested-properties": _SUGGESTED,
         }
 
+    def _of_staging(self, made: str) -> list[dict[str, Any]]:
+        for location, each in self.staging.items():
+            if each == made:
+                given = self.credentials or (lambda t, o: [_no_credentials(t.location, o)])
+                return given(Table(made, location, {}, [], {}), "READ_WRITE")
+        raise RefusedError(404, "NotFoundException", f"Staging table not found: {made}")
+
     def _new_table(self, name: tuple[str, str, str], body: Any) -> Any:
         needed = {"name", "location", "table-type", "columns", "protocol", "properties"}
         needed |= {"partition-columns", "last-commit-timestamp-ms"}
@@ -468,6 +481,8 @@ class UnityServer:
             last_metadata=(0, time_of),
             etag=now,
             created=now,
+            domains=dict(body.get("domain-metadata") or {}),
+            comment=body.get("comment"),
         )
         self.tables[name] = table
         return self._shown(table)

@@ -7,7 +7,13 @@ import click
 from lakelog.cli.output import facts, heading, line, print_json, progress
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
-from lakelog.cli.table_options import open_log, refuse_both, saying, table_uri, version_options
+from lakelog.cli.table_options import (
+    given_table,
+    open_log,
+    refuse_both,
+    saying,
+    version_options,
+)
 
 
 @click.command(short_help="Make a table of another one, with or without its files.")
@@ -40,7 +46,7 @@ def command(
     with progress() as tell:
         done = clone(
             log,
-            table_uri(target),
+            given_table(target, conf),
             version,
             timestamp,
             shallow=not deep,
@@ -52,7 +58,7 @@ def command(
         {
             "source": log.table,
             "source_version": done.source_version,
-            "target": table_uri(target),
+            "target": given_table(target, conf),
             "version": done.version,
             "metrics": dict(done.metrics),
         }

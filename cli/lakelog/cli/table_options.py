@@ -76,20 +76,33 @@ def refuse_name(uri: str, conf: Mapping[str, str]) -> None:
         )
 
 
-def open_log(uri: str, conf: Mapping[str, str]) -> DeltaLog:
-    """The log of a table, by its URI or its name in a catalog; nothing is read yet.
+def given_table(uri: str, conf: Mapping[str, str]) -> str:
+    """A name in a catalog as it is, and the URI of a table in its normal form.
+
+    Raises:
+        click.UsageError: it is not a URI of a table.
+    """
+    return table_uri(uri) if table_name(uri, known_catalogs(conf)) is None else uri
+
+
+def open_log(uri: str, conf: Mapping[str, str], *, makes: bool = False) -> DeltaLog:
+    """The log of a table, by its URI or its name in a catalog, for one command alone.
+
+    Args:
+        uri: of the table, or its name.
+        conf: the user's.
+        makes: whether the command makes the table where its catalog has none of the name.
 
     Raises:
         click.UsageError: it is not a URI of a table.
         LogStoreError: the conf does not lead to a store.
         DeltaError: it is a name, and its catalog does not have it, or can't be asked.
     """
-    from lakelog.core import DeltaLog
+    from lakelog.core.engine.tables import log_of, log_to_make
 
     if startup.is_program:
         startup.keep_pandas_out()
-    is_path = table_name(uri, known_catalogs(conf)) is None
-    return DeltaLog.for_table(table_uri(uri) if is_path else uri, conf)
+    return (log_to_make if makes else log_of)(given_table(uri, conf), conf)
 
 
 def place_and_store(uri: str, conf: Mapping[str, str]) -> tuple[str, LogStore]:

@@ -66,7 +66,7 @@ def command(
     from lakelog.core.engine.tables import schema_from
 
     scrubber = Scrubber(conf)
-    log = open_log(uri, conf)
+    log = open_log(uri, conf, makes=True)
     exists = log.table_exists()
     with progress() as tell:
         known = None if schema is None else schema_from(schema)

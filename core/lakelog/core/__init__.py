@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lakelog.core.conf import DeltaConf
     from lakelog.core.create.clone.clone_table import TableCloned, clone
     from lakelog.core.create.convert_to_delta import convert_to_delta
+    from lakelog.core.create.named_tables import drop_table, rename_table
     from lakelog.core.create.table import create_table
     from lakelog.core.data.table_scan import Scan
     from lakelog.core.delta_log import DeltaLog
@@ -87,11 +88,13 @@ __all__ = [
     "convert_to_delta",
     "create_table",
     "delete_rows",
+    "drop_table",
     "lit",
     "merge",
     "optimize",
     "purge",
     "read_arrow",
+    "rename_table",
     "repair",
     "restore",
     "retry_on_conflict",
@@ -118,6 +121,7 @@ if not TYPE_CHECKING:  # else a type checker takes every name for one that is he
             "conf": "DeltaConf",
             "create.clone.clone_table": "TableCloned clone",
             "create.convert_to_delta": "convert_to_delta",
+            "create.named_tables": "drop_table rename_table",
             "create.table": "create_table",
             "data.table_scan": "Scan",
             "delta_log": "DeltaLog",

@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar, Union
 
 from lakelog.core.arguments import read_arguments
+from lakelog.core.catalogs.names import known_catalogs, table_name
+from lakelog.core.catalogs.refusals import governed
+from lakelog.core.clock import SystemClock
+from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
 from lakelog.core.table_log import TableLog
 
@@ -200,7 +204,11 @@ def log_of(uri: TableOrLog, conf: Mapping[str, str] | None = None) -> DeltaLog:
         LogStoreConfError: the conf does not lead to a store.
     """
     if not isinstance(uri, DeltaLog):
-        return DeltaLog.for_table(uri, conf)
+        log = DeltaLog.for_table(uri, conf)
+        if (store := governed(log.store)) is not None:
+            # Nobody else has this log: asking where the table is was a look at it.
+            store.trust_load()
+        return log
     if conf is not None:
         raise DeltaAnalysisError(
             f"conf can't be given with the open log of {uri.table}, which has its own. Leave it "
@@ -208,6 +216,63 @@ def log_of(uri: TableOrLog, conf: Mapping[str, str] | None = None) -> DeltaLog:
             table=uri.table,
         )
     return uri
+
+
+def log_to_make(uri: TableOrLog, conf: Mapping[str, str] | None = None) -> DeltaLog:
+    """The log of a table that may have to be made; see `log_of`.
+
+    For a name that its catalog does not have, the catalog sets a place aside, which nobody sees
+    until the first commit.
+
+    Raises:
+        TableNotFoundError: the catalog has no such schema.
+        CatalogError: it can't be reached, or makes no tables.
+    """
+    try:
+        return log_of(uri, conf)
+    except TableNotFoundError:
+        settings = DeltaConf.from_mapping(conf)
+        name = table_name(uri, settings.derived(known_catalogs))
+        if name is None:
+            raise
+    from lakelog.core.catalogs.resolution import store_of_a_new_table
+
+    clock = SystemClock()
+    table, store = store_of_a_new_table(name, settings, clock)
+    return DeltaLog(table, store, settings, clock)
+
+
+def making(
+    uri: TableOrLog,
+    conf: Mapping[str, str] | None,
+    work: Callable[[DeltaLog], T],
+    *,
+    may_repeat: Callable[[], bool] = lambda: True,
+) -> T:
+    """Do something with the log of a table that may have to be made; see `log_to_make`.
+
+    Args:
+        uri: where the table is, or its log.
+        conf: as for `log_of`.
+        work: done again with the table of another writer who made one of that name first.
+        may_repeat: whether it can be.
+
+    Raises:
+        CatalogError: another writer was first, and the log was given, or the work can't be
+            repeated.
+    """
+    log = log_to_make(uri, conf)
+    store = governed(log.store)
+    if store is None or store.unmade is None or log is uri:
+        return work(log)
+    from lakelog.core.catalogs.contract import NameTakenError
+
+    try:
+        return work(log)
+    except NameTakenError:
+        if not may_repeat():
+            raise
+    return work(log_of(uri, conf))
 
 
 def begin_change(uri: TableOrLog, conf: Mapping[str, str] | None = None) -> OptimisticTransaction:

@@ -145,7 +145,7 @@ _REASONS = {
         identity_column lit type_from_json_value
     """,
     "speaks to a server, a fixed number of times": """
-        cli.conformance cli.doctor cli.migrate
+        cli.conformance cli.doctor cli.migrate cli.drop cli.rename drop_table rename_table
     """,
     "passes on what stores are asked, which is measured": "cli.serve",
     "starts another program": "cli.run",

@@ -213,7 +213,7 @@ NO_VALUE_OF_THE_LOG = {
 """Places, rows, choices and conditions: what is refused elsewhere, or never written."""
 WRITES_NO_LOG = {
     *("read_arrow", "scan", "table_changes", "lit", "retry_on_conflict", "write_events_to"),
-    "type_from_json_value",
+    *("type_from_json_value", "drop_table", "rename_table"),
 }
 
 

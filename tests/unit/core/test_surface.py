@@ -24,9 +24,9 @@ SURFACE = {
         FileSizes Filter HistoryEntry IsolationLevel MergeBuilder Operation OptimisticTransaction
         OptimizeMetrics OptimizeProgress Optimized Progress RowsChanged Scan Snapshot SystemClock
         TableCloned TableRepaired TableRestored TableVacuumed Ticket UnfitRow __version__ appender
-        clone convert_to_delta create_table delete_rows lit merge optimize purge read_arrow repair
-        restore retry_on_conflict scan table_changes undo_repair update_rows vacuum write_arrow
-        write_events_to
+        clone convert_to_delta create_table delete_rows drop_table lit merge optimize purge
+        read_arrow rename_table repair restore retry_on_conflict scan table_changes undo_repair
+        update_rows vacuum write_arrow write_events_to
     """,
     "lakelog.core.actions": """
         Action AddCDCFile AddFile CheckpointMetadata CommitInfo DeletionVectorDescriptor

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from lakelog.cli.app import EXIT_FINDING
+from lakelog.cli.doctor.by_name import examine_name
 from lakelog.cli.doctor.examination import Depth, examine
 from lakelog.cli.doctor.findings import Verdict
 from lakelog.cli.doctor.jvm import jvm_store
@@ -15,6 +17,7 @@ from lakelog.cli.output import facts, heading, line, print_json, progress, table
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
 from lakelog.cli.table_options import refuse_name
+from lakelog.core.engine.tables import known_catalogs, spelled_name, table_name
 from lakelog.logstores.doctor.finding import Status
 
 if TYPE_CHECKING:
@@ -72,22 +75,45 @@ def command(
     overwrites, reads, listings, clock, latency, and whether exclusive create has one winner in
     races. Probes are written to a folder of their own, URI/.lakelog-probe-<random>, and removed.
 
+    Of a name in a catalog, catalog.schema.table, it shows which catalog that is and what it
+    promises, how long its credentials live, commits that wait to be published, versions whose file
+    is missing, and staged files that no version is. Nothing is written then.
+
     Says "no failure seen", never "safe": it only looked for as long as it ran.
     Exits with 1 if something has to be fixed; each such finding comes with its remedy.
     """
-    refuse_name(uri, conf)
     scrubber = Scrubber(conf)
+    is_name = table_name(uri, known_catalogs(conf)) is not None
     if jvm:
+        refuse_name(uri, conf)
         _tell_jvm_store(jvm_store(uri, conf), uri, scrubber, as_json)
         return
+    if not is_name:
+        _refuse_unknown_catalog(uri)
     with progress() as tell:
-        report = examine(uri, conf, Depth(rounds, writers, read_only, seconds), tell)
+        report = (
+            examine_name(uri, conf, tell)
+            if is_name
+            else examine(uri, conf, Depth(rounds, writers, read_only, seconds), tell)
+        )
     if as_json:
         print_json(scrubber.data(report.as_json()))
     else:
         _print(report, scrubber)
     if report.failures:
         sys.exit(EXIT_FINDING)
+
+
+def _refuse_unknown_catalog(uri: str) -> None:
+    """Refuse what is meant as a name, rather than probe a folder that is not there."""
+    name = spelled_name(uri)
+    if name is not None and not Path(uri).exists():
+        catalog = name.catalog
+        raise click.UsageError(
+            f"{uri} has the form of a name, and the conf has no catalog {catalog}: give --catalog "
+            f"{catalog}=URL, or spark.sql.catalog.{catalog}.uri in --conf-file. A folder of that "
+            f"name is ./{uri}."
+        )
 
 
 def _print(report: Report, scrubber: Scrubber) -> None:
@@ -143,6 +169,8 @@ def _choices(report: Report) -> list[tuple[str, str]]:
         found.append(("endpoint", report.endpoint))
     if lock is not None:
         found.append(("commit lock", f"{lock.kind.value}: {lock.reason}"))
+    if report.catalog is not None:
+        found += [(key.replace("_", " "), str(value)) for key, value in report.catalog.items()]
     if report.table_version is not None:
         found.append(("table", f"version {report.table_version}"))
     return found
@@ -173,6 +201,8 @@ def _verdict(report: Report) -> str:
     if report.verdict is Verdict.FAILED:
         many = f"{len(failures)} finding{'s' if len(failures) > 1 else ''} to fix"
         return f"{many}: {', '.join(each.check for each in failures)}"
+    if report.catalog is not None:
+        return "No failure seen; nothing was probed by writing"
     if report.verdict is Verdict.NOT_PROBED:
         return "No failure seen, but nothing was probed by writing (--read-only)"
     race = next((f for f in report.findings if f.check == "exclusive-create"), None)

@@ -30,7 +30,7 @@ class Verdict(enum.StrEnum):
 
 @dataclass(slots=True)
 class Report:
-    """Everything that `lakelog doctor` says about a URI."""
+    """Everything that `lakelog doctor` says about a URI, or a name in a catalog."""
 
     uri: str
     read_only: bool = False
@@ -40,6 +40,8 @@ class Report:
     capabilities: Capabilities | None = None
     lock: LockChoice | None = None
     table_version: int | None = None
+    catalog: Mapping[str, str | int | bool] | None = None
+    """Of a name: what the catalog is and promises, and where the table is."""
     findings: list[Finding] = field(default_factory=list)
     left_behind: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -92,6 +94,7 @@ class Report:
             "capabilities": self.capabilities.as_json() if self.capabilities else None,
             "commit_lock": self.lock and {"kind": self.lock.kind.value, "reason": self.lock.reason},
             "table_version": self.table_version,
+            "catalog": self.catalog and dict(self.catalog),
             "findings": [
                 {
                     "check": each.check,

@@ -5,8 +5,8 @@ lies at a path, the store decides: its exclusive create of `<v>.json` has one wi
 the other way to decide. `GovernedStore` puts it below the same create, so that the core's loop,
 its fence, its conflict checks and its settling of lost replies are one for both.
 
-A catalog is a class with six members, chosen by `spark.lakelog.catalog.<name>.class`; lakelog's
-own speaks Unity Catalog's Delta API.
+A catalog is a class with six members, chosen by `spark.lakelog.catalog.<name>.class`; four more
+make, rename and drop tables. lakelog's own speaks Unity Catalog's Delta API.
 """
 
 from __future__ import annotations
@@ -85,6 +85,21 @@ class CatalogTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StagedTable:
+    """A place that a catalog has set aside for a table, which nobody sees until it is made."""
+
+    name: TableName
+    table_id: str
+    """That of the table, once it is made."""
+    location: str
+    """Where its first commit and its files go, as the catalog spells it."""
+    features: frozenset[str]
+    """The table features that it has to have."""
+    properties: Mapping[str, str]
+    """The properties that it has to have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
     """What opens a table's storage."""
 
@@ -92,6 +107,19 @@ class Credentials:
     """Keys of a Spark conf, for the store; empty where the user's own do."""
     ends_at_ms: int | None = None
     """When they end: milliseconds since the epoch; None for never."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitMetrics:
+    """What a commit did, for the catalog's statistics; None where that is not known."""
+
+    files_added: int
+    bytes_added: int
+    files_removed: int
+    bytes_removed: int | None = None
+    rows_inserted: int | None = None
+    rows_removed: int | None = None
+    rows_updated: int | None = None
 
 
 class VersionTakenError(CatalogError):
@@ -104,6 +132,10 @@ class TooManyUnpublishedError(CatalogError):
 
 class UnansweredError(CatalogError):
     """The catalog did not say whether it took the commit: it may have, or may still."""
+
+
+class NameTakenError(CatalogError):
+    """The catalog has a table of that name, of another id. Nothing was made."""
 
 
 class Catalog(ABC):
@@ -177,13 +209,75 @@ class Catalog(ABC):
                 may wait.
         """
 
+    def report_metrics(self, table: CatalogTable, metrics: CommitMetrics) -> None:  # noqa: B027
+        """Say what a commit of this client did. A catalog that wants none has nothing to do here.
+
+        Raises:
+            CatalogError: it was not taken. Nothing depends on it.
+        """
+
     @abstractmethod
-    def credentials(self, table: CatalogTable, *, write: bool) -> Credentials:
+    def credentials(self, table: CatalogTable | StagedTable, *, write: bool) -> Credentials:
         """What opens the table's storage.
 
         Raises:
             CatalogError: the catalog gives none.
         """
+
+    def stage_table(self, name: TableName) -> StagedTable:
+        """Set a place aside for a table that is not there.
+
+        Raises:
+            TableNotFoundError: the catalog has no such schema.
+            NameTakenError: there is such a table.
+            CatalogError: it was refused, or the catalog makes no tables.
+        """
+        raise self._makes_none(name)
+
+    def create_table(
+        self,
+        staged: StagedTable,
+        first: MetadataChange,  # noqa: ARG002  # an override's
+        timestamp: int,  # noqa: ARG002
+    ) -> CatalogTable:
+        """Make the table whose version 0 is in its log.
+
+        Args:
+            staged: where it is.
+            first: what the commit says of metadata and protocol, which are both given.
+            timestamp: its inCommitTimestamp.
+
+        Raises:
+            NameTakenError: there is a table of that name; whose it is has to be looked at.
+            UnansweredError: whether it was made is not known.
+            CatalogError: it was refused, for good; nothing was made.
+        """
+        raise self._makes_none(staged.name)
+
+    def rename_table(self, table: CatalogTable, name: TableName) -> None:  # noqa: ARG002
+        """Give a table another name in its schema; afterwards the old one leads nowhere.
+
+        Raises:
+            TableNotFoundError: the table is gone, or another one has its name.
+            NameTakenError: another table has the new name.
+            CatalogError: it was refused, or it is not known whether it was done.
+        """
+        raise self._makes_none(table.name)
+
+    def drop_table(self, table: CatalogTable) -> None:
+        """Remove a table from the catalog, which may delete its files now or later.
+
+        Raises:
+            TableNotFoundError: the table is gone, or another one has its name.
+            CatalogError: it was refused, or it is not known whether it was done.
+        """
+        raise self._makes_none(table.name)
+
+    def _makes_none(self, name: TableName) -> CatalogError:
+        return CatalogError(
+            f"{name}: the catalog {self.name} ({type(self).__name__}) makes, renames and drops no "
+            "tables. Use its own tools, and open the table here by its name."
+        )
 
     def close(self) -> None:  # noqa: B027  # most hold nothing open
         """Release connections. Closing twice is not an error."""

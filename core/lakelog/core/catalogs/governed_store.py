@@ -4,7 +4,7 @@ The core reads and makes versions by the name `<v>.json`. Here that name means w
 says: for a ratified commit that is not published yet, the staged file; for an older one, the
 published file; above the catalog's newest version, nothing, whatever lies in the folder.
 
-    write <v>.json   stage ──► ratify ──► publish, in order ──► report with the next commit
+    write <v>.json   stage ──► ratify     and, once nobody waits: publish in order ──► report
     read  <v>.json   the catalog's file if it names one, else the published one
     list             published files merged with the catalog's, capped at its newest version
 
@@ -18,9 +18,10 @@ import contextlib
 import logging
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from lakelog.core.catalogs.contract import (
+    NameTakenError,
     RatifiedCommit,
     TooManyUnpublishedError,
     UnansweredError,
@@ -48,11 +49,16 @@ from lakelog.logstores import FileStatus, LogStore, Scope
 from lakelog.logstores.lines import decode_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow.fs
 
-    from lakelog.core.catalogs.contract import Catalog, CatalogTable
+    from lakelog.core.catalogs.contract import (
+        Catalog,
+        CatalogTable,
+        CommitMetrics,
+        StagedTable,
+    )
     from lakelog.core.clock import Clock
     from lakelog.logstores import Capabilities
 
@@ -63,6 +69,17 @@ _TRIES: Final = 3
 """Of one proposal, where others have to be published first."""
 
 
+class Storage(Protocol):
+    """The folder of a table."""
+
+    asks_for_credentials: bool
+    """Whether the catalog's credentials open it."""
+
+    def __call__(self) -> LogStore:
+        """Its store, with credentials that hold for now."""
+        ...
+
+
 class GovernedStore(LogStore):
     """One table's log, below the names that the core uses. Safe for threads; not pickled."""
 
@@ -71,19 +88,21 @@ class GovernedStore(LogStore):
         catalog: Catalog,
         table: CatalogTable,
         location: str,
-        inner: Callable[[], LogStore],
+        inner: Storage,
         conf: Mapping[str, str],
         clock: Clock,
+        unmade: StagedTable | None = None,
     ) -> None:
         """Take what does not change.
 
         Args:
             catalog: that governs the table.
-            table: as it was loaded.
+            table: as it was loaded; of version -1 where it is not made yet.
             location: the table's URI, normalised.
             inner: gives the store of the folder, with credentials that hold for now.
             conf: the user's.
             clock: dates staged files.
+            unmade: what the catalog set aside for a table that this store is to make.
         """
         super().__init__(conf)
         self._catalog = catalog
@@ -96,6 +115,11 @@ class GovernedStore(LogStore):
         self._listed: dict[int, int] = {}
         """Version -> when its file was written, as was listed before it was published."""
         self._gone: TableNotFoundError | None = None
+        self._is_loaded = False
+        """Whether the next listing may take the table as it was loaded."""
+        self._unmade = unmade
+        self._was_asked_for = False
+        """Whether a request to make the table may be on its way."""
         self._lock = lock_of(self)
 
     @property
@@ -109,9 +133,31 @@ class GovernedStore(LogStore):
         return self._catalog
 
     @property
+    def asks_for_credentials(self) -> bool:
+        """Whether the catalog's credentials open the storage; else those of the conf do."""
+        return self._inner.asks_for_credentials
+
+    @property
+    def storage(self) -> LogStore:
+        """The folder's own, which shows the log as it lies there."""
+        return self._inner()
+
+    @property
     def table(self) -> CatalogTable:
         """The table as it was known last. Asks nothing."""
         return self._table
+
+    @property
+    def unmade(self) -> StagedTable | None:
+        """What the table has to have that is made by the next commit; None where there is one."""
+        return self._unmade
+
+    def trust_load(self) -> None:
+        """Let the next listing not ask again: the call that loaded the table is the one that lists.
+
+        Whoever has had a log for a while must see what was committed since.
+        """
+        self._is_loaded = True
 
     # -- reading --------------------------------------------------------------------------------
 
@@ -147,7 +193,8 @@ class GovernedStore(LogStore):
         if folder != log_path(self._location):
             yield from self._inner().list_from(path)
             return
-        table = self.refresh()
+        is_loaded, self._is_loaded = self._is_loaded, False
+        table = self._table if is_loaded else self.refresh()
         waiting = sorted(
             (commit_name(v), commit)
             for v, commit in table.commits.items()
@@ -185,10 +232,33 @@ class GovernedStore(LogStore):
             TableNotFoundError: it is gone, or another table has its name.
             CatalogError: the catalog can't be asked.
         """
-        if self._gone is None:
-            with self._noting_the_end():
-                return self._take(self._catalog.load(self._table.name))
-        raise self._gone.with_traceback(None)
+        if self._gone is not None:
+            raise self._gone.with_traceback(None)
+        if self._unmade is not None:
+            return self._sought()
+        with self._noting_the_end():
+            return self._take(self._catalog.load(self._table.name))
+
+    def _sought(self) -> CatalogTable:
+        """Look whether a table was made after all.
+
+        Raises:
+            NameTakenError: another one was.
+        """
+        if not self._was_asked_for:
+            return self._table
+        try:
+            found = self._catalog.load(self._table.name)
+        except TableNotFoundError:
+            return self._table
+        if found.table_id != self._table.table_id:
+            raise NameTakenError(
+                f"another writer has made {found.name} a moment ago. Nothing was written there; "
+                "open it by its name, and try again.",
+                table=self._location,
+            )
+        made, self._unmade = self._take(found), None
+        return made
 
     @contextlib.contextmanager
     def _noting_the_end(self) -> Iterator[None]:
@@ -273,7 +343,77 @@ class GovernedStore(LogStore):
         if version <= self._table.latest:
             # Whoever has it, the lines are asked for by nobody; as of any name that is taken.
             raise FileExistsError(f"{path} exists: {self._table.name} has that version")
-        self._commit(path, version, StagedLines(lines))
+        if self._unmade is not None:
+            self._create(path, self._unmade, StagedLines(lines))
+        else:
+            self._commit(path, version, StagedLines(lines))
+
+    def _create(self, path: str, unmade: StagedTable, lines: StagedLines) -> None:
+        """Write version 0 where nobody looks yet, and let the catalog show it."""
+        self._write_first(path, lines)
+        first, timestamp = lines.change, lines.timestamp
+        try:
+            if first is None or timestamp is None:
+                raise CatalogError(
+                    f"{unmade.name} can't be made: its first commit has no metadata or no "
+                    "inCommitTimestamp.",
+                    table=self._location,
+                )
+            made = self._catalog.create_table(unmade, first, timestamp)
+        except UnansweredError as exc:
+            # The core looks, by `refresh`, and has it sent again: of the same place it is the same.
+            self._was_asked_for = True
+            raise CommitOutcomeUnknownError(path, f"the catalog replied: {exc}") from exc
+        except NameTakenError as exc:
+            self._look_who_made_it(path, exc)
+            return
+        except (TableNotFoundError, CatalogError):
+            if not self._was_asked_for:
+                self._drop([path])
+            raise
+        try:
+            self._take(made)
+        except TableNotFoundError as exc:
+            self._was_asked_for = True
+            raise CommitOutcomeUnknownError(path, str(exc)) from exc
+        self._unmade = None
+
+    def _look_who_made_it(self, path: str, said: NameTakenError) -> None:
+        """Return where a table that has the name is this one, by an earlier request.
+
+        Raises:
+            NameTakenError: it is another one, or gone again.
+            CommitOutcomeUnknownError: the catalog does not show it.
+        """
+        was_asked_for, self._was_asked_for = self._was_asked_for, True
+        try:
+            if self.refresh().latest >= 0:
+                return
+            raise said
+        except NameTakenError:
+            if not was_asked_for:
+                self._drop([path])
+            raise
+        except OSError as exc:
+            evidence = f"the catalog replied: {said}; and looking at the table failed: {exc}"
+            raise CommitOutcomeUnknownError(path, evidence) from exc
+
+    def _write_first(self, path: str, lines: StagedLines) -> None:
+        inner = self._inner()
+        try:
+            try:
+                inner.write(path, lines)
+            except FileNotFoundError:
+                inner.create_folder(log_path(self._location))
+                inner.write(path, lines)
+        except FileExistsError:
+            # Nobody else knows the place: it is what was written before.
+            if list(inner.read(path)) != list(lines):
+                if self._was_asked_for:
+                    raise CommitOutcomeUnknownError(path, "it holds an earlier attempt") from None
+                inner.write(path, lines, overwrite=True)
+        except CommitOutcomeUnknownError as exc:
+            raise StorageUnavailableError(f"writing {path} failed: {exc.evidence}") from exc
 
     def _commit(self, path: str, version: int, lines: StagedLines) -> None:
         file_name = f"{version:020d}.{uuid.uuid4()}.json"
@@ -302,7 +442,6 @@ class GovernedStore(LogStore):
         except (TableNotFoundError, CatalogError):
             self._drop_staged(file_name)
             raise
-        self.end_commit()
 
     def _stage(self, file_name: str, lines: StagedLines) -> None:
         inner, path = self._inner(), self._staged_path(file_name)
@@ -379,14 +518,27 @@ class GovernedStore(LogStore):
         raise FileExistsError(f"{path} exists and is published") from said
 
     def _drop_staged(self, file_name: str) -> None:
-        """Remove a file that no version can be made of any more. One that stays is ignored."""
-        with contextlib.suppress(OSError, DeltaError):
-            self._inner().delete_files([self._staged_path(file_name)])
+        self._drop([self._staged_path(file_name)])
 
-    def end_commit(self) -> None:
-        """Publish what a commit has left to publish, now that it is in the table."""
+    def _drop(self, paths: list[str]) -> None:
+        """Remove files that no version can be made of any more. One that stays is ignored."""
+        with contextlib.suppress(OSError, DeltaError):
+            self._inner().delete_files(paths)
+
+    def end_commit(self, metrics: CommitMetrics | None = None) -> None:
+        """Publish what is ratified, after a commit; the core lets no caller wait for it.
+
+        Args:
+            metrics: what the commit did; None where that is not known.
+        """
         # Where this writer goes on, the next commit reports this one; what others left would wait.
         self.publish(report=len(self._table.commits) > 1)
+        if metrics is None:
+            return
+        try:
+            self._catalog.report_metrics(self._table, metrics)
+        except (OSError, DeltaError) as exc:
+            _log.info("%s: the catalog took no metrics: %s", self._table.name, exc)
 
     # -- publishing -----------------------------------------------------------------------------
 
@@ -404,6 +556,8 @@ class GovernedStore(LogStore):
             version = self._reportable(table)
             if report and version is not None:
                 self._take(self._catalog.report(table, version))
+        except TableNotFoundError:
+            _log.info("%s is gone, and nothing of it is published", self._table.name)
         except (OSError, DeltaError, CommitOutcomeUnknownError) as exc:
             _log.warning("%s: publishing a commit failed: %s", self._table.name, exc)
 

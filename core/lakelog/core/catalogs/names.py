@@ -63,8 +63,11 @@ def table_name(text: object, known: frozenset[str]) -> TableName | None:
         text: what a caller gave for a table.
         known: the `known_catalogs` of the user's conf.
     """
-    found = _NAME.fullmatch(text) if known and isinstance(text, str) else None
-    if found is None:
-        return None
-    name = TableName(*(_plain(part) for part in found.groups()))
-    return name if name.catalog in known else None
+    name = spelled_name(text) if known and isinstance(text, str) else None
+    return name if name is not None and name.catalog in known else None
+
+
+def spelled_name(text: str) -> TableName | None:
+    """The name that a text has the form of, whatever catalogs there are."""
+    found = _NAME.fullmatch(text)
+    return None if found is None else TableName(*(_plain(part) for part in found.groups()))

@@ -53,13 +53,21 @@ def refuse_path(store: LogStore, protocol: Protocol, metadata: Metadata, table: 
     )
 
 
-def refuse_change_of_hands(old: Protocol | None, new: Protocol, table: str) -> None:
+def refuse_change_of_hands(
+    old: Protocol | None, new: Protocol, table: str, *, by_name: bool = False
+) -> None:
     """Refuse a commit after which a catalog begins or ceases to govern a table.
+
+    Args:
+        old: the table's protocol; None where it is being made.
+        new: the one that it will have.
+        table: its URI.
+        by_name: whether a catalog makes the table.
 
     Raises:
         UnsupportedFeatureError: it is one.
     """
-    before = old is not None and is_governed(old)
+    before = by_name if old is None else is_governed(old)
     if before == is_governed(new):
         return
     what = "taken out of its catalog's hands" if before else "put into a catalog's hands"

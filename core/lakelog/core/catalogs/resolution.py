@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 from lakelog.core.catalogs.catalog_conf import CatalogConf
-from lakelog.core.catalogs.contract import Catalog
+from lakelog.core.catalogs.contract import Catalog, CatalogTable
 from lakelog.core.catalogs.governed_store import GovernedStore
 from lakelog.core.errors import CatalogError, DeltaAnalysisError
 from lakelog.core.forks import lock_of
@@ -14,7 +15,7 @@ from lakelog.core.paths import normalize_table_uri
 from lakelog.logstores import log_store_for
 
 if TYPE_CHECKING:
-    from lakelog.core.catalogs.contract import CatalogTable, Credentials
+    from lakelog.core.catalogs.contract import Credentials, StagedTable
     from lakelog.core.catalogs.names import TableName
     from lakelog.core.clock import Clock
     from lakelog.core.conf import DeltaConf
@@ -88,19 +89,63 @@ def governed_store(name: TableName, conf: DeltaConf, clock: Clock) -> tuple[str,
     return location, GovernedStore(catalog, table, location, storage, conf, clock)
 
 
+def store_of_a_new_table(
+    name: TableName, conf: DeltaConf, clock: Clock
+) -> tuple[str, GovernedStore]:
+    """Where a table is to be that its catalog does not have yet, and the store of its log.
+
+    Raises:
+        TableNotFoundError: the catalog has no such schema.
+        NameTakenError: another writer has made such a table.
+        CatalogError: it can't be reached, or refuses.
+        LogStoreConfError: no store serves the location.
+    """
+    catalog = catalog_for(name.catalog, conf)
+    staged = catalog.stage_table(name)
+    location = normalize_table_uri(staged.location, conf)
+    storage = _Storage(catalog, staged, location, conf, clock)
+    table = CatalogTable(
+        name=name,
+        table_id=staged.table_id,
+        location=staged.location,
+        is_governed=True,
+        latest=-1,
+    )
+    storage()  # what can't be opened is found out before anything is written
+    return location, GovernedStore(catalog, table, location, storage, conf, clock, staged)
+
+
+class _Vended(NamedTuple):
+    """Credentials, and when to ask for others: milliseconds since the epoch; None for never."""
+
+    credentials: Credentials
+    renew_at: float | None
+
+    def is_due(self, now: float) -> bool:
+        return self.renew_at is not None and now >= self.renew_at
+
+
+_vended: WeakKeyDictionary[Catalog, dict[str, _Vended]] = WeakKeyDictionary()
+"""Catalog -> id of a table -> what it gave: opening a table again need not ask again."""
+_MOST_VENDED: Final = 256
+"""Tables of one catalog."""
+
+
 class _Storage:
     """The store of a table's folder, with credentials that hold for now."""
 
     def __init__(
         self,
         catalog: Catalog,
-        table: CatalogTable,
+        table: CatalogTable | StagedTable,
         location: str,
         conf: DeltaConf,
         clock: Clock,
     ) -> None:
         self._catalog, self._table, self._location = catalog, table, location
         self._conf, self._clock = conf, clock
+        own = CatalogConf(catalog.name, conf).own("credentials") == "own"
+        self.asks_for_credentials: bool = not own and not location.startswith("/")
         self._store: LogStore | None = None
         self._renew_at: float | None = None
         self._lock = lock_of(self)
@@ -114,22 +159,26 @@ class _Storage:
             return self._store
 
     def _made(self) -> LogStore:
-        given = self._credentials()
         self._renew_at = None
-        if given is not None and given.ends_at_ms is not None:
-            now = self._clock.now_ms()
-            life = max(given.ends_at_ms - now, 0)
-            self._renew_at = given.ends_at_ms - min(life * _SHARE, _FIVE_MINUTES)
-        conf = self._conf if not given else {**self._conf, **given.conf}
-        return log_store_for(self._location, conf)
+        if not self.asks_for_credentials:
+            return log_store_for(self._location, self._conf)
+        vended = _vended.setdefault(self._catalog, {})
+        given = vended.get(self._table.table_id)
+        if given is None or given.is_due(self._clock.now_ms()):
+            given = self._asked()
+            while len(vended) >= _MOST_VENDED:
+                vended.pop(next(iter(vended)), None)
+            vended[self._table.table_id] = given
+        self._renew_at = given.renew_at
+        return log_store_for(self._location, {**self._conf, **given.credentials.conf})
 
-    def _credentials(self) -> Credentials | None:
-        """None where the user's own are to be used."""
-        own = CatalogConf(self._catalog.name, self._conf).own("credentials")
-        if own == "own" or self._location.startswith("/"):
-            return None
+    def _asked(self) -> _Vended:
         try:
-            return self._catalog.credentials(self._table, write=True)
+            found = self._catalog.credentials(self._table, write=True)
         except CatalogError:
             # Who may only read gets what reading takes; a write then fails by the storage.
-            return self._catalog.credentials(self._table, write=False)
+            found = self._catalog.credentials(self._table, write=False)
+        if found.ends_at_ms is None:
+            return _Vended(found, None)
+        life = max(found.ends_at_ms - self._clock.now_ms(), 0)
+        return _Vended(found, found.ends_at_ms - min(life * _SHARE, _FIVE_MINUTES))

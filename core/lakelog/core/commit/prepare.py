@@ -79,6 +79,8 @@ class CommitRequest:
     operation: Operation
     read_nothing: bool
     """Whether no predicate and no file was read."""
+    by_name: bool = False
+    """Whether a catalog governs the table."""
     is_large: bool = False
     """Whether the actions come one by one, once the commit is on its way: `actions` has none then,
     and `ActionChecks` meets them as they pass."""
@@ -243,7 +245,9 @@ def _check_changes(request: CommitRequest, terms: TableTerms) -> None:
     """What a change of metadata or protocol must satisfy besides what the commit writes."""
     old, name, table = request.old, request.operation.name, request.table
     before = None if old is None else (old.protocol, old.metadata)
-    refuse_change_of_hands(None if old is None else old.protocol, terms.protocol, table)
+    refuse_change_of_hands(
+        None if old is None else old.protocol, terms.protocol, table, by_name=request.by_name
+    )
     check_covers(terms.protocol, terms.metadata, table, before)
     # A new table has no names, partitions or features that it could lose.
     if old is None:

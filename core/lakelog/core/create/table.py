@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from lakelog.core.actions import Metadata
 from lakelog.core.actions.operation import Operation
 from lakelog.core.arguments import check_text
-from lakelog.core.delta_log import log_of
+from lakelog.core.delta_log import log_of, making
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError, TableNotFoundError
 from lakelog.core.features.clustering import CLUSTERING_DOMAIN, clustering_action
 from lakelog.core.features.clustering_choice import CLUSTERING, checked_columns
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lakelog.core.actions import DomainMetadata
-    from lakelog.core.delta_log import TableOrLog
+    from lakelog.core.delta_log import DeltaLog, TableOrLog
     from lakelog.core.input.given_types import GivenSchema
     from lakelog.core.schema import StructType
     from lakelog.core.schema.edits import ColumnPath
@@ -60,7 +60,7 @@ def create_table(
     `column_with_default`.
 
     Args:
-        uri: where the table is, or its `DeltaLog`.
+        uri: where the table is, its name in a catalog, or its `DeltaLog`.
         schema: its columns: ours, a `pyarrow.Schema`, `{"id": "bigint"}`, or
             `"id bigint NOT NULL, name string"`.
         mode: `create` refuses an existing table, `create_if_not_exists` leaves it alone, `replace`
@@ -83,6 +83,7 @@ def create_table(
         TableNotFoundError: mode `replace`, and there is none.
         DeltaAnalysisError: a schema, a partitioning or a property that no table can have.
         DeltaConcurrentModificationException: another writer was faster.
+        CatalogError: the catalog of the name refuses, or can't be reached. Nothing was made.
     """
     if mode not in _OPERATIONS:
         raise DeltaAnalysisError(f"mode must be one of {', '.join(_OPERATIONS)}, not {mode!r}")
@@ -93,46 +94,49 @@ def create_table(
         ("user_metadata", user_metadata),
     ):
         check_text(text, argument)
-    log = log_of(uri, conf)
-    txn = log.start_transaction()
-    if txn.snapshot is None and mode == "replace":
-        raise TableNotFoundError(
-            f"[TABLE_OR_VIEW_NOT_FOUND] there is no Delta table at {log.table} to "
-            "replace; create_or_replace makes one",
-            table=log.table,
+
+    def make(log: DeltaLog) -> int:
+        txn = log.start_transaction()
+        if txn.snapshot is None and mode == "replace":
+            raise TableNotFoundError(
+                f"[TABLE_OR_VIEW_NOT_FOUND] there is no Delta table at {log.table} to "
+                "replace; create_or_replace makes one",
+                table=log.table,
+            )
+        if txn.snapshot is not None and mode == "create":
+            raise TableExistsError(
+                f"[TABLE_OR_VIEW_ALREADY_EXISTS] there is already a Delta table at {log.table} "
+                f"(version {txn.reads.version}); choose another path, or allow it to be replaced",
+                table=log.table,
+            )
+        if txn.snapshot is not None and mode == "create_if_not_exists":
+            return txn.reads.version
+        defined = define_table(
+            txn,
+            wanted_schema,
+            partition_by=partition_by,
+            cluster_by=cluster_by,
+            properties=texts,
+            name=name,
+            description=description,
         )
-    if txn.snapshot is not None and mode == "create":
-        raise TableExistsError(
-            f"[TABLE_OR_VIEW_ALREADY_EXISTS] there is already a Delta table at {log.table} "
-            f"(version {txn.reads.version}); choose another path, or allow it to be replaced",
-            table=log.table,
+        operation = Operation.create_table(
+            defined.partition_by,
+            cluster_by=defined.cluster_by,
+            properties=property_texts(properties),
+            description=description,
+            user_metadata=user_metadata,
+            name=_OPERATIONS[mode],
         )
-    if txn.snapshot is not None and mode == "create_if_not_exists":
-        return txn.reads.version
-    defined = define_table(
-        txn,
-        wanted_schema,
-        partition_by=partition_by,
-        cluster_by=cluster_by,
-        properties=texts,
-        name=name,
-        description=description,
-    )
-    operation = Operation.create_table(
-        defined.partition_by,
-        cluster_by=defined.cluster_by,
-        properties=property_texts(properties),
-        description=description,
-        user_metadata=user_metadata,
-        name=_OPERATIONS[mode],
-    )
-    # Read as a whole: rows that another writer adds to the old table would stay in the new one.
-    removed = [] if txn.snapshot is None else txn.filter_files()
-    if removed:
-        txn.changes.assert_removable()
-    check_writable(txn.changes.protocol, txn.metadata, log.table)
-    now = log.clock.now_ms()
-    return txn.commit([*(file.remove(now) for file in removed), *defined.domains], operation)
+        # Read as a whole: rows that another writer adds to the old table would stay in the new one.
+        removed = [] if txn.snapshot is None else txn.filter_files()
+        if removed:
+            txn.changes.assert_removable()
+        check_writable(txn.changes.protocol, txn.metadata, log.table)
+        now = log.clock.now_ms()
+        return txn.commit([*(file.remove(now) for file in removed), *defined.domains], operation)
+
+    return make(log_of(uri, conf)) if mode == "replace" else making(uri, conf, make)
 
 
 @dataclass(frozen=True, slots=True)

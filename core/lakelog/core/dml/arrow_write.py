@@ -11,7 +11,7 @@ from lakelog.core.arguments import check_text, checked_progress, read_arguments
 from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.data.file_writer import DataFileWriter
 from lakelog.core.data.write_conf import overwrites_dynamically
-from lakelog.core.delta_log import log_of
+from lakelog.core.delta_log import making
 from lakelog.core.dml.table_write import MODES, TableWrite, WriteRequest
 from lakelog.core.errors import (
     ConstraintViolationError,
@@ -92,7 +92,7 @@ def write_arrow(
     it.
 
     Args:
-        uri: where the table is, or its `DeltaLog`.
+        uri: where the table is, its name in a catalog, or its `DeltaLog`.
         data: rows; columns are matched by name, ignoring case. Arrow data, a DataFrame of pandas
             (without its index, where that has no name) or Polars, `{"id": [1, 2]}`, `[{"id": 1}]`,
             a dataset of pyarrow, a scan, batches, or what else has `__arrow_c_stream__` or
@@ -138,25 +138,29 @@ def write_arrow(
     refuse_options("write_arrow", unknown, _ARGUMENTS)
     batch = checked_progress(app_id, app_version)
     check_text(user_metadata, "user_metadata")
-    log = log_of(uri, conf)
     _check_modes(mode, schema_mode, replace_where, partition_overwrite_mode)
-    dynamic = mode == "overwrite" and overwrites_dynamically(log.conf) and replace_where is None
-    if partition_overwrite_mode is not None:
-        dynamic = partition_overwrite_mode == "dynamic"
-    request = WriteRequest(
-        mode=mode,
-        partition_by=None if partition_by is None else as_list(partition_by),
-        merge_schema=True if schema_mode == "merge" else None,
-        overwrite_schema=schema_mode == "overwrite",
-        dynamic_overwrite=dynamic,
-        properties=property_texts(properties),
-        user_metadata=user_metadata,
-        batch=batch,
-    )
+    texts = property_texts(properties)
     rows = RowSource(data, None if schema is None else schema_from(schema))
-    job = _Job(data=rows, request=request, replace_where=replace_where)
-    with progress_callback(progress) as report:
-        return _attempted(log, job, report)
+
+    def write(log: DeltaLog) -> int:
+        dynamic = mode == "overwrite" and overwrites_dynamically(log.conf) and replace_where is None
+        if partition_overwrite_mode is not None:
+            dynamic = partition_overwrite_mode == "dynamic"
+        request = WriteRequest(
+            mode=mode,
+            partition_by=None if partition_by is None else as_list(partition_by),
+            merge_schema=True if schema_mode == "merge" else None,
+            overwrite_schema=schema_mode == "overwrite",
+            dynamic_overwrite=dynamic,
+            properties=texts,
+            user_metadata=user_metadata,
+            batch=batch,
+        )
+        job = _Job(data=rows, request=request, replace_where=replace_where)
+        with progress_callback(progress) as report:
+            return _attempted(log, job, report)
+
+    return making(uri, conf, write, may_repeat=lambda: not rows.is_spent)
 
 
 def _attempted(log: DeltaLog, job: _Job, report: ProgressCallback) -> int:

@@ -2,8 +2,8 @@
 
 `lakelog.core` opens and makes a table (`DeltaLog`, `create_table`, `clone`), and
 `lakelog.core.alter` changes its columns and properties. Here is what an engine needs beside that,
-to do the same within a commit of its own (`define_table`), by the words of its own SQL
-(`ColumnChange`, `Addition`), or for rows that it checks itself (`add_checked_constraint`).
+to do the same within a commit of its own (`define_table`, on a `log_to_make`), by the words of its
+own SQL (`ColumnChange`, `Addition`), or for rows that it checks itself (`add_checked_constraint`).
 `travelling_conf` leaves the secrets of other storages out of what is sent to executors.
 """
 
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from lakelog.core.alter.property_changes import KEPT_BY_THE_TABLE, planned_properties
     from lakelog.core.arguments import checked_progress
     from lakelog.core.catalogs.catalog_conf import CatalogConf
-    from lakelog.core.catalogs.names import TableName, known_catalogs, table_name
+    from lakelog.core.catalogs.names import TableName, known_catalogs, spelled_name, table_name
     from lakelog.core.catalogs.refusals import governed
     from lakelog.core.conf import illegal_option, option, travelling_conf
     from lakelog.core.create.clone.clone_table import OF_ITS_LOG
     from lakelog.core.create.table import CreateMode, TableDefined, define_table
+    from lakelog.core.delta_log import log_of, log_to_make
     from lakelog.core.input.given_types import schema_from
     from lakelog.core.log.commit_history import read_history
     from lakelog.core.metadata.column_mapping_changes import MAX_ID
@@ -50,11 +51,12 @@ else:
             "alter.property_changes": "KEPT_BY_THE_TABLE planned_properties",
             "arguments": "checked_progress",
             "catalogs.catalog_conf": "CatalogConf",
-            "catalogs.names": "TableName known_catalogs table_name",
+            "catalogs.names": "TableName known_catalogs spelled_name table_name",
             "catalogs.refusals": "governed",
             "conf": "illegal_option option travelling_conf",
             "create.clone.clone_table": "OF_ITS_LOG",
             "create.table": "CreateMode TableDefined define_table",
+            "delta_log": "log_of log_to_make",
             "input.given_types": "schema_from",
             "log.commit_history": "read_history",
             "metadata.column_mapping_changes": "MAX_ID",

@@ -14,7 +14,7 @@ import uuid
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from lakelog.core import keys
 from lakelog.core.actions import (
@@ -25,6 +25,7 @@ from lakelog.core.actions import (
     RemoveFile,
     SetTransaction,
 )
+from lakelog.core.catalogs.refusals import governed
 from lakelog.core.commit.attempt import Landing
 from lakelog.core.commit.commit_settings import CommitSettings
 from lakelog.core.commit.draft import first_draft
@@ -60,6 +61,7 @@ from lakelog.core.hooks.post_commit import (
     commit_interrupted,
     post_commit,
 )
+from lakelog.core.hooks.publishing import publish_hook
 from lakelog.core.progress import progress_callback
 from lakelog.core.schema.rules import partition_schema
 from lakelog.core.telemetry.catalogue import COMMIT
@@ -96,6 +98,7 @@ if TYPE_CHECKING:
     from lakelog.core.telemetry.switch import Seen
 
 _Version = TypeVar("_Version", int, int | None)
+_USUAL_HOOKS: Final = (checkpoint_hook, checksum_hook, publish_hook)
 
 
 active_transaction: ContextVar[Any] = ContextVar("lakelog_active", default=None)
@@ -134,7 +137,7 @@ class Committer:
         """Of the group that commits it, until that is over."""
         self._watch: Watch | None = None
         self._after: CommittedTransaction | None = None
-        self._hooks: list[AnyHook] = [checkpoint_hook, checksum_hook]
+        self._hooks: list[AnyHook] = [*_USUAL_HOOKS]
 
     @property
     def may_be_committed(self) -> bool:
@@ -211,7 +214,7 @@ class Committer:
         joins = hosted or settings.is_grouped
         # A hook is handed the actions of one transaction, and a recorded batch is one commit: both
         # commit by themselves.
-        usual = self._hooks == [checkpoint_hook, checksum_hook] and current_batch.get() is None
+        usual = self._hooks == [*_USUAL_HOOKS] and current_batch.get() is None
         if not (usual and read and joins and may_join(prepared, read)):
             return self._run(prepared)
         self._changes.check_now()  # what is wrong with one is its own failure
@@ -388,6 +391,7 @@ class Committer:
             actions=actions,
             operation=operation,
             read_nothing=self._reads.record.is_empty,
+            by_name=governed(self.delta_log.store) is not None,
         )
 
     def _pending(self, prepared: PreparedCommit) -> PendingCommit:

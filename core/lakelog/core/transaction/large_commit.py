@@ -40,6 +40,7 @@ from lakelog.core.features.numbered_rows import (
     with_versions,
 )
 from lakelog.core.hooks.post_commit import check_committed_version
+from lakelog.core.hooks.publishing import publish_later
 from lakelog.core.log.file_names import log_path
 from lakelog.core.progress import Progress
 from lakelog.core.telemetry.catalogue import ATTEMPT
@@ -228,7 +229,8 @@ class LargeCommit:
 
 
 def after_large_commit(log: TableLog, version: int) -> None:
-    """Check that a large commit is there, and do what is due after it: manifests, a checkpoint.
+    """Check that a large commit is there, and do what is due after it: manifests, a checkpoint,
+    publishing.
 
     Raises:
         InvalidCommittedVersionError: the storage accepted the commit but does not show it.
@@ -255,6 +257,7 @@ def after_large_commit(log: TableLog, version: int) -> None:
             version,
             exc_info=True,
         )
+    publish_later(log)
 
 
 def _keep_manifests(log: TableLog) -> None:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lakelog.core.actions import Metadata, Protocol
+from lakelog.core.catalogs.new_tables import with_required
 from lakelog.core.commit.prepare import append_only_error
 from lakelog.core.conf import DeltaConf
 from lakelog.core.data.file_layout import FileLayout
@@ -43,7 +44,7 @@ class Changes:
             delta_log: the table.
             snapshot: what is read; None where no table exists yet.
         """
-        self._table, self._clock = delta_log.table, delta_log.clock
+        self._table, self._clock, self._store = delta_log.table, delta_log.clock, delta_log.store
         self._snapshot = snapshot
         self._conf = DeltaConf.from_mapping(delta_log.conf)
         self._new_metadata: Metadata | None = None
@@ -141,6 +142,7 @@ class Changes:
         self._check_may_update()
         now = self._clock.now_ms()
         replaced = None if self._snapshot is None else self._snapshot.metadata
+        metadata = with_required(self._store, metadata, replaced)
         final, protocol = new_table_metadata(metadata, self._conf, now, replaced)
         terms = TableTerms(final, protocol)
         check_promises(self._snapshot, terms, replaces=True, domains=domains)

@@ -4,6 +4,7 @@ once, or not at all, and its writer knows which."""
 from __future__ import annotations
 
 from collections import deque
+from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from lakelog.core.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
+from lakelog.core.hooks import publishing
 from lakelog.core.log.file_names import commit_path
 from lakelog.core.transaction.host_commit import HostCommits
 from lakelog.logstores import MemoryLogStore
@@ -29,7 +31,7 @@ from support.manual_clock import ManualClock
 from support.model_catalog import ModelCatalog, make_model_table, open_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from lakelog.core.catalogs.names import TableName
 
@@ -37,7 +39,9 @@ ROUNDS = 12
 
 
 @pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What follows a commit is done at once, so that each test has one order of events."""
+    monkeypatch.setattr(publishing, "do_later", lambda table, what, do: do())
     ModelCatalog.reset()
     yield
     ModelCatalog.reset()
@@ -46,7 +50,7 @@ def _fresh() -> Iterator[None]:
 def die_after_ratifying(log: DeltaLog) -> None:
     """Let its commits be published by others, unless its own next one needs room."""
     store: Any = log.store
-    store.end_commit = lambda: None
+    store.end_commit = lambda metrics: None
 
 
 def paths(name: TableName) -> list[str]:
@@ -220,8 +224,34 @@ def test_checkpoints_stand_for_published_versions_alone() -> None:
 FATES: list[str] = ["ok", "lost", "unsent", "late"]
 
 
-def history(fates: list[str], others: set[int], dead: set[int]) -> None:
-    """Two writers in turns, others between their requests; afterwards all is counted."""
+def history(
+    fates: list[str], others: set[int], dead: set[int], slow: frozenset[int] = frozenset()
+) -> None:
+    """Two writers in turns, others between their requests; afterwards all is counted.
+
+    Args:
+        fates: of the commits, in order.
+        others: before which requests another writer commits.
+        dead: after which rounds a writer dies, once it has ratified.
+        slow: which commits are published some requests later, or never.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        waiting: deque[Callable[[], object]] = deque()
+        numbers = count()
+
+        def later(table: str, what: str, do: Callable[[], object]) -> None:
+            if next(numbers) in slow:
+                waiting.append(do)
+            else:
+                do()
+
+        patch.setattr(publishing, "do_later", later)
+        _history(fates, others, dead, waiting)
+
+
+def _history(
+    fates: list[str], others: set[int], dead: set[int], waiting: deque[Callable[[], object]]
+) -> None:
     ModelCatalog.reset()
     name, clock = make_model_table(), ManualClock()
     ModelCatalog.fates = deque(fates)
@@ -230,6 +260,8 @@ def history(fates: list[str], others: set[int], dead: set[int]) -> None:
     def other(what: str) -> None:
         nonlocal requests
         requests += 1
+        if waiting and requests % 3 == 0:
+            waiting.popleft()()
         if requests in others:
             kept, ModelCatalog.fates = ModelCatalog.fates, deque()
             path = f"other-{requests}"
@@ -270,11 +302,12 @@ def history(fates: list[str], others: set[int], dead: set[int]) -> None:
     fates=st.lists(st.sampled_from(FATES), max_size=40),
     others=st.sets(st.integers(0, 30)),
     dead=st.sets(st.integers(0, ROUNDS)),
+    slow=st.frozensets(st.integers(0, 2 * ROUNDS)),
 )
 def test_nothing_is_lost_and_nothing_is_doubled(
-    fates: list[str], others: set[int], dead: set[int]
+    fates: list[str], others: set[int], dead: set[int], slow: frozenset[int]
 ) -> None:
-    history(fates, others, dead)
+    history(fates, others, dead, slow)
 
 
 def _guesses_that_nothing_was_done(store: Any, path: str, commit: Any, said: CatalogError) -> None:
@@ -341,8 +374,9 @@ def test_the_histories_kill_a_store_that_guesses(
         fates = random.choices(FATES, k=20)
         others = {each for each in range(30) if random.random() < 0.3}
         dead = {each for each in range(ROUNDS) if random.random() < 0.3}
+        slow = frozenset(each for each in range(30) if random.random() < 0.3)
         try:
-            history(fates, others, dead)
+            history(fates, others, dead, slow)
         except Exception:  # whatever its kind, somebody sees it
             return False
         return True

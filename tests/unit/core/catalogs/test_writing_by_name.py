@@ -17,6 +17,7 @@ from lakelog.core.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
+from lakelog.core.hooks.background import wait_for_all
 from support.manual_clock import ManualClock
 from support.unity_server import FaultError, Request, UnityServer, Ways, serving
 from support.unity_tables import make_table, other_client_commits
@@ -26,12 +27,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAME = "lake.s.t"
+PATIENCE = 60.0
+"""Seconds; nothing here takes one."""
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[UnityServer]:
     with serving(UnityServer(tmp_path, Ways(checks_published=True), token="t0ken")) as served:
         yield served
+        assert wait_for_all(PATIENCE)
 
 
 def ids(server: UnityServer) -> list[int]:
@@ -43,6 +47,7 @@ def commits(server: UnityServer) -> list[Request]:
 
 
 def published(folder: Path) -> list[int]:
+    assert wait_for_all(PATIENCE)
     return sorted(int(each.name[:20]) for each in (folder / "_delta_log").glob("*.json"))
 
 
@@ -65,9 +70,44 @@ def test_a_warm_append_asks_once_to_look_and_once_to_commit(server: UnityServer)
     make_table(server)
     log = DeltaLog.for_table(NAME, server.conf())
     write_arrow(log, {"id": [1]}, mode="append")
+    assert wait_for_all(PATIENCE)
     server.seen.clear()
     write_arrow(log, {"id": [2]}, mode="append")
-    assert [each.action for each in server.seen] in (["GET", "add-commit"], ["add-commit"])
+    assert wait_for_all(PATIENCE)
+    asked = [each.action for each in server.seen if not each.path.endswith("/metrics")]
+    assert asked in (["GET", "add-commit"], ["add-commit"])
+
+
+def test_a_commit_tells_the_catalog_what_it_did(server: UnityServer) -> None:
+    make_table(server)
+    log = DeltaLog.for_table(NAME, server.conf())
+    write_arrow(log, {"id": [1, 2, 3]}, mode="append")
+    delete_rows(log, "id < 3")
+    update_rows(log, {"id": "id + 10"}, "id = 3")
+    assert wait_for_all(PATIENCE)
+    reports = [each.body for each in server.seen if each.path.endswith("/metrics")]
+    assert {each["table-id"] for each in reports} == {server.table(NAME).id}
+    wrote, deleted, updated = (each["report"]["commit-report"] for each in reports)
+    assert wrote["num-files-added"] == 1
+    assert wrote["num-bytes-added"] > 0
+    assert wrote["num-rows-inserted"] == 3
+    assert (wrote["num-files-removed"], wrote["num-bytes-removed"]) == (0, 0)
+    assert deleted["num-rows-removed"] == 2
+    assert updated["num-rows-updated"] == 1
+    assert "num-rows-inserted" not in deleted
+
+
+def test_metrics_that_are_not_taken_fail_no_commit(server: UnityServer) -> None:
+    make_table(server)
+
+    def denied(request: Request) -> None:
+        if request.path.endswith("/metrics"):
+            raise FaultError(403, "PermissionDeniedException")
+
+    server.before = denied
+    write_arrow(NAME, {"id": [1]}, mode="append", conf=server.conf())
+    assert wait_for_all(PATIENCE)
+    assert ids(server) == [1]
 
 
 def test_a_change_of_metadata_rides_with_its_commit(server: UnityServer) -> None:
@@ -105,6 +145,7 @@ def test_a_full_table_is_published_and_the_writer_goes_on(server: UnityServer) -
         other_client_commits(server, folder, each)
     write_arrow(NAME, {"id": [99]}, mode="append", conf=server.conf())
     assert ids(server) == [*range(10), 99]
+    assert wait_for_all(PATIENCE)
     assert len(server.table(NAME).commits) <= 2
 
 
@@ -365,8 +406,8 @@ def test_the_command_line_reads_by_name(server: UnityServer, tmp_path: Path) -> 
         assert done.exit_code == 2, done.output
         assert "PATH_BASED_ACCESS" in done.output.replace("\n", ""), done.output
 
-    for command in ("doctor", "conformance"):
-        done = CliRunner().invoke(app, [command, NAME, *shared])
+    for words in (["doctor", NAME, "--jvm"], ["conformance", NAME]):
+        done = CliRunner().invoke(app, [*words, *shared])
         assert done.exit_code == 2, done.output
         assert "is a name in a catalog" in done.output.replace("\n", " ")
 

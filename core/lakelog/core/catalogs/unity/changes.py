@@ -1,4 +1,4 @@
-"""A commit's changes of metadata, as the updates that ride with it."""
+"""A commit's metadata as the API has it: of a new table, or the updates that ride with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lakelog.core.catalogs.contract import MetadataChange
+    from lakelog.core.catalogs.contract import MetadataChange, StagedTable
 
 _OF_THE_CATALOG: Final = ("delta.feature.", "io.unitycatalog.")
 _ALSO: Final = frozenset(
@@ -31,14 +31,51 @@ def updates_for(change: MetadataChange, known: Mapping[str, Any]) -> list[dict[s
         found.append({"action": "set-protocol", "protocol": _protocol(change.protocol)})
     if change.metadata is not None:
         found += _metadata(change.metadata, known)
-    domains = [each for each in change.domains if each.get("domain") in _KEPT_DOMAINS]
-    removed = [each["domain"] for each in domains if each.get("removed")]
-    kept = {each["domain"]: _value(each) for each in domains if not each.get("removed")}
-    if kept:
+    if kept := _domains(change):
         found.append({"action": "set-domain-metadata", "updates": kept})
+    removed = [
+        each["domain"]
+        for each in change.domains
+        if each.get("removed") and each.get("domain") in _KEPT_DOMAINS
+    ]
     if removed:
         found.append({"action": "remove-domain-metadata", "domains": removed})
     return found
+
+
+def new_table(staged: StagedTable, first: MetadataChange, timestamp: int) -> dict[str, Any]:
+    """The body of the request that makes a table.
+
+    Args:
+        staged: its place.
+        first: the actions of its first commit.
+        timestamp: the inCommitTimestamp of that.
+    """
+    metadata, protocol = first.metadata or {}, first.protocol or {}
+    found: dict[str, Any] = {
+        "name": staged.name.table,
+        "location": staged.location,
+        "table-type": "MANAGED",
+        "columns": json.loads(metadata["schemaString"]),
+        "partition-columns": list(metadata.get("partitionColumns") or ()),
+        "protocol": _protocol(protocol),
+        "properties": dict(metadata.get("configuration") or {}),
+        "last-commit-timestamp-ms": timestamp,
+    }
+    if kept := _domains(first):
+        found["domain-metadata"] = kept
+    if (comment := metadata.get("description")) is not None:
+        found["comment"] = comment
+    return found
+
+
+def _domains(change: MetadataChange) -> dict[str, Any]:
+    """Domain -> what it holds, of those that the server keeps."""
+    return {
+        each["domain"]: _value(each)
+        for each in change.domains
+        if each.get("domain") in _KEPT_DOMAINS and not each.get("removed")
+    }
 
 
 def _metadata(metadata: Mapping[str, Any], known: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -77,5 +114,6 @@ def _protocol(protocol: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(domain: Mapping[str, Any]) -> Any:
-    text = domain.get("configuration") or "{}"
-    return json.loads(text)
+    found = json.loads(domain.get("configuration") or "{}")
+    # The log repeats the name there, and the API does not.
+    return {key: value for key, value in found.items() if key != "domainName"}

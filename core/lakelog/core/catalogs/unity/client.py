@@ -12,6 +12,7 @@ what both say, or what is looked at again afterwards:
 
 from __future__ import annotations
 
+from dataclasses import fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -22,13 +23,15 @@ from lakelog.core.catalogs.contract import (
     CatalogCapabilities,
     CatalogTable,
     Credentials,
+    NameTakenError,
     RatifiedCommit,
+    StagedTable,
     TooManyUnpublishedError,
     UnansweredError,
     VersionTakenError,
 )
 from lakelog.core.catalogs.names import TableName
-from lakelog.core.catalogs.unity.changes import updates_for
+from lakelog.core.catalogs.unity.changes import new_table, updates_for
 from lakelog.core.catalogs.unity.credentials import conf_of
 from lakelog.core.catalogs.unity.requests import RefusedError, Requests
 from lakelog.core.clock import SystemClock
@@ -41,9 +44,9 @@ from lakelog.core.errors import (
 from lakelog.core.forks import lock_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from lakelog.core.catalogs.contract import MetadataChange
+    from lakelog.core.catalogs.contract import CommitMetrics, MetadataChange
     from lakelog.core.clock import Clock
 
 PROTOCOL: Final = "1.0"
@@ -51,6 +54,8 @@ _CAPABILITIES: Final = CatalogCapabilities(
     most_unpublished=10, allows_maintenance=False, replays_are_seen=True
 )
 _GOVERNED: Final = "delta.feature.catalogManaged"
+_TRIES: Final = 3
+"""Of a request whose reply was lost, and that was not done."""
 
 
 class UnityCatalog(Catalog):
@@ -78,6 +83,7 @@ class UnityCatalog(Catalog):
             )
         self._requests = Requests(found, clock or SystemClock())
         self._is_agreed = False
+        self._takes_metrics = False
         self._lock = lock_of(self)
 
     def __repr__(self) -> str:
@@ -141,22 +147,153 @@ class UnityCatalog(Catalog):
                 raise self._other_table(table, exc) from None
             raise self._meant(table.name, exc) from None
 
-    def credentials(self, table: CatalogTable, *, write: bool) -> Credentials:
-        """What the server vends for the table's location."""
-        operation = "READ_WRITE" if write else "READ"
+    def report_metrics(self, table: CatalogTable, metrics: CommitMetrics) -> None:
+        """Send a report of a commit, where the server says that it takes them."""
+        if not self._takes_metrics:
+            return
+        report = {
+            f"num-{field.name.replace('_', '-')}": getattr(metrics, field.name)
+            for field in fields(metrics)
+        }
+        kept = {key: value for key, value in report.items() if value is not None}
+        body = {"table-id": table.table_id, "report": {"commit-report": kept}}
         try:
-            reply = self._requests.get(f"{_path(table.name)}/credentials", {"operation": operation})
+            self._requests.post(f"{_path(table.name)}/metrics", body)
         except RefusedError as exc:
             raise self._meant(table.name, exc) from None
+
+    def credentials(self, table: CatalogTable | StagedTable, *, write: bool) -> Credentials:
+        """What the server vends for the table's location."""
+        query = {"operation": "READ_WRITE" if write else "READ"}
         try:
-            vended = (reply or {}).get("storage-credentials") or ()
-            return conf_of(vended, table.location, self.name)
+            if isinstance(table, StagedTable):
+                staged = f"/staging-tables/{quote(table.table_id, safe='')}/credentials"
+                try:
+                    return self._vended(table.location, staged)
+                except RefusedError as exc:
+                    if exc.fields["status"] != 404:
+                        raise
+                    # It was made meanwhile, and has a name.
+            return self._vended(table.location, f"{_path(table.name)}/credentials", query)
+        except RefusedError as exc:
+            raise self._meant(table.name, exc) from None
+
+    def _vended(
+        self, location: str, path: str, query: Mapping[str, str] | None = None
+    ) -> Credentials:
+        reply = self._requests.get(path, query)
+        try:
+            return conf_of((reply or {}).get("storage-credentials") or (), location, self.name)
         except (KeyError, TypeError, AttributeError):
             # No word of what it was: it holds secrets.
             raise CatalogError(
-                f"the catalog {self.name} vends credentials for {table.location} in a way that is "
+                f"the catalog {self.name} vends credentials for {location} in a way that is "
                 "not its API's."
             ) from None
+
+    def stage_table(self, name: TableName) -> StagedTable:
+        """Set a place aside; one that stays unused is seen by nobody."""
+        self._agree()
+        try:
+            reply = self._requests.post(
+                f"{_schema_path(name)}/staging-tables", {"name": name.table}, may_repeat=True
+            )
+        except RefusedError as exc:
+            raise self._taken(name, exc) or self._meant(name, exc) from None
+        try:
+            protocol = reply["required-protocol"]
+            asked = reply["required-properties"]
+            return StagedTable(
+                name=name,
+                table_id=reply["table-id"],
+                location=reply["location"],
+                features=frozenset(
+                    (*protocol.get("reader-features", ()), *protocol.get("writer-features", ()))
+                ),
+                properties={key: value for key, value in asked.items() if value is not None},
+            )
+        except (KeyError, TypeError, AttributeError, ValueError) as exc:
+            raise CatalogError(
+                f"the catalog {self.name} set a place for {name} aside in a way that is not its "
+                f"API's ({type(exc).__name__}: {exc}). Nothing was made."
+            ) from None
+
+    def create_table(
+        self, staged: StagedTable, first: MetadataChange, timestamp: int
+    ) -> CatalogTable:
+        """Make the table, by one request that is never repeated here."""
+        body = new_table(staged, first, timestamp)
+        try:
+            reply = self._requests.post(f"{_schema_path(staged.name)}/tables", body)
+        except RefusedError as exc:
+            if taken := self._taken(staged.name, exc):
+                raise taken from None
+            if exc.fields["status"] == 409:
+                raise UnansweredError(str(exc)) from None
+            raise self._meant(staged.name, exc) from None
+        return self._table(staged.name, reply)
+
+    def rename_table(self, table: CatalogTable, name: TableName) -> None:
+        """Give the table another name; what the server leaves open is looked at."""
+        body = {"new-name": name.table}
+
+        def ask() -> None:
+            try:
+                self._requests.post(f"{_path(table.name)}/rename", body)
+            except RefusedError as exc:
+                raise self._taken(name, exc) or self._meant(table.name, exc) from None
+
+        self._settled(table, ask, lambda: self._is_there(name, table))
+
+    def drop_table(self, table: CatalogTable) -> None:
+        """Remove the table; what the server leaves open is looked at."""
+
+        def ask() -> None:
+            try:
+                self._requests.delete(_path(table.name))
+            except RefusedError as exc:
+                raise self._meant(table.name, exc) from None
+
+        self._settled(table, ask, lambda: not self._is_there(table.name, table))
+
+    def _settled(
+        self, table: CatalogTable, ask: Callable[[], None], is_done: Callable[[], bool]
+    ) -> None:
+        """Do what names no table but by its name, so long as that is the table that is meant."""
+        said: CatalogError | None = None
+        for _ in range(_TRIES):
+            if not self._is_there(table.name, table):
+                if said is not None and is_done():
+                    break
+                raise TableNotFoundError(
+                    f"{table.name} is no more what was opened (id {table.table_id}): it was "
+                    "renamed or dropped. Nothing was done here.",
+                    table=str(table.name),
+                )
+            try:
+                ask()
+                break
+            except UnansweredError as exc:
+                said = exc
+        else:
+            if not is_done():
+                raise CatalogError(
+                    f"{said} It is not known whether it was done; look at {table.name}."
+                )
+
+    def _is_there(self, name: TableName, table: CatalogTable) -> bool:
+        try:
+            return self.load(name).table_id == table.table_id
+        except TableNotFoundError:
+            return False
+
+    def _taken(self, name: TableName, refused: RefusedError) -> NameTakenError | None:
+        if refused.fields["type"] != "AlreadyExists":
+            return None
+        return NameTakenError(
+            f"the catalog {self.name} has a table {name} already: {refused.fields['reason']}.",
+            table=str(name),
+        )
 
     def close(self) -> None:
         """Release the connections."""
@@ -182,7 +319,9 @@ class UnityCatalog(Catalog):
             return
         query = {"catalog": self.name, "protocol-versions": PROTOCOL}
         try:
-            speaks = (self._requests.get("/config", query) or {}).get("protocol-version")
+            said = self._requests.get("/config", query) or {}
+            speaks = said.get("protocol-version")
+            self._takes_metrics = any("/metrics" in str(each) for each in said.get("endpoints", ()))
         except RefusedError as exc:
             if exc.fields["type"] == "NoSuchCatalog":
                 raise self._meant(TableName(self.name, "", ""), exc) from None
@@ -191,9 +330,9 @@ class UnityCatalog(Catalog):
             speaks = None
         # Some servers name any version that they were asked for; the answer is what counts.
         if speaks != PROTOCOL:
-            said = "has no Delta API" if speaks is None else f"speaks version {speaks} of it"
+            what = "has no Delta API" if speaks is None else f"speaks version {speaks} of it"
             raise UnsupportedFeatureError(
-                f"the server of the catalog {self.name} ({self._requests.url}) {said}: lakelog "
+                f"the server of the catalog {self.name} ({self._requests.url}) {what}: lakelog "
                 f"speaks Unity Catalog's Delta API, version {PROTOCOL}. Use a server from 0.6 on; "
                 "the older API of commits (/delta/preview/commits) is not spoken here.",
             )
@@ -261,9 +400,13 @@ class UnityCatalog(Catalog):
         )
 
 
+def _schema_path(name: TableName) -> str:
+    catalog, schema = quote(name.catalog, safe=""), quote(name.schema, safe="")
+    return f"/catalogs/{catalog}/schemas/{schema}"
+
+
 def _path(name: TableName) -> str:
-    catalog, schema, table = (quote(part, safe="") for part in name)
-    return f"/catalogs/{catalog}/schemas/{schema}/tables/{table}"
+    return f"{_schema_path(name)}/tables/{quote(name.table, safe='')}"
 
 
 def _reporting(published: int) -> dict[str, Any]:

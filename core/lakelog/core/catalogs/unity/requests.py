@@ -94,6 +94,19 @@ class Requests:
         """
         return self._asked("POST", path, json.dumps(body).encode(), may_repeat=may_repeat)
 
+    def delete(self, path: str) -> None:
+        """Remove what a path names; never repeated.
+
+        Args:
+            path: after the API's.
+
+        Raises:
+            RefusedError: the server refused; nothing was done.
+            UnansweredError: whether it was done is not known.
+            CatalogError: the request did not reach the server; nothing was done.
+        """
+        self._asked("DELETE", path, None, may_repeat=False)
+
     def close(self) -> None:
         """Release the connections."""
         self._wire.close()

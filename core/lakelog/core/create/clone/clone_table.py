@@ -11,13 +11,14 @@ from pyarrow.fs import FileSelector
 from lakelog.core.actions.file_table import to_add_files
 from lakelog.core.actions.operation import Operation
 from lakelog.core.arguments import check_text, read_arguments
-from lakelog.core.catalogs.refusals import FEATURE, TABLE_ID, is_governed
+from lakelog.core.catalogs.new_tables import with_required
+from lakelog.core.catalogs.refusals import FEATURE, TABLE_ID, governed, is_governed
 from lakelog.core.create.clone.cloned_files import (
     FileCopies,
     absolute_file,
     check_same_storage,
 )
-from lakelog.core.delta_log import DeltaLog, log_of
+from lakelog.core.delta_log import DeltaLog, log_of, log_to_make
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError
 from lakelog.core.features.clustering import CLUSTERING_DOMAIN
 from lakelog.core.features.protocol import (
@@ -107,7 +108,7 @@ def clone(
     Args:
         source: the table, or its `DeltaLog`.
         target: where the clone will be, or its `DeltaLog`: an empty folder; for a shallow clone on
-            the same storage.
+            the same storage. For a deep one it may be a name that its catalog does not have.
         version: which version of the source; the newest by default.
         timestamp: or the newest version that was committed at or before this time.
         shallow: name the files of the source; else copy them.
@@ -136,8 +137,14 @@ def clone(
     """
     check_text(user_metadata, "user_metadata")
     theirs = log_of(source, conf if not isinstance(source, DeltaLog) else None)
-    ours = target if isinstance(target, DeltaLog) else log_of(target, conf or theirs.conf)
+    ours = target if isinstance(target, DeltaLog) else log_to_make(target, conf or theirs.conf)
     if shallow:
+        if governed(ours.store) is not None:
+            raise DeltaAnalysisError(
+                "a table that a catalog governs holds its own files: make a deep clone "
+                "(shallow=False).",
+                table=ours.table,
+            )
         check_same_storage(theirs, ours)
     then = _version(theirs, version, timestamp)
     check_writable(then.protocol, then.metadata, theirs.table)
@@ -251,15 +258,16 @@ def _terms(
                 "Clone first, and set delta.columnMapping.mode then.",
                 table=txn.delta_log.table,
             )
+    old = None if there is None else there.metadata
+    asked = with_required(txn.delta_log.store, asked, old)
     protocol = upgraded_for(then.protocol, asked) or then.protocol
-    if is_governed(protocol):
+    if is_governed(protocol) and governed(txn.delta_log.store) is None:
         protocol = protocol_without(protocol, FEATURE)  # only a catalog creates such tables
     if there is not None:
         protocol = merged_protocol(there.protocol, protocol)
     stored = strip_protocol_properties(asked)
     verify_new_metadata(None, stored, txn.delta_log.conf)
     check_promises(None, TableTerms(stored, protocol))
-    old = None if there is None else there.metadata
     return with_row_tracking_names(old, stored, protocol), protocol
 
 
