@@ -16,7 +16,7 @@ import pytest
 
 from lakelog.core import DeltaLog, delete_rows, optimize, read_arrow, update_rows, write_arrow
 from lakelog.core.alter import set_properties
-from lakelog.core.errors import UnsupportedFeatureError
+from lakelog.core.errors import TableNotFoundError, UnsupportedFeatureError
 from support import appenders
 from support.appenders import Appender
 from support.delta_spark import PeerUnavailableError
@@ -101,6 +101,24 @@ def test_what_delta_spark_made_is_read_and_written_by_both(
         jvm.sql(f"OPTIMIZE {table}")
     with pytest.raises(UnsupportedFeatureError, match="OPTIMIZE"):
         optimize(table, conf=conf)
+
+
+def test_what_lakelog_made_is_read_and_written_by_both(
+    server: UnityServer, jvm: DeltaSparkPeer
+) -> None:
+    table, conf = "lake.s.ours", server.conf()
+    write_arrow(table, appenders.row(0, "lakelog"), conf=conf)
+    jvm.sql(f"INSERT INTO {table} VALUES (1, 'delta-spark')")
+    write_arrow(table, appenders.row(2, "lakelog"), mode="append", conf=conf)
+    assert by_lakelog(server, table) == by_delta_spark(jvm, table) == [0, 1, 2]
+    jvm.sql(f"DELETE FROM {table} WHERE id = 1")
+    jvm.sql(f"CREATE OR REPLACE TABLE {table} USING delta AS SELECT 7L AS id, 'x' AS writer")
+    assert by_lakelog(server, table) == [7]
+    write_arrow(table, appenders.row(8, "lakelog"), mode="overwrite", conf=conf)
+    assert by_lakelog(server, table) == by_delta_spark(jvm, table) == [8]
+    jvm.sql(f"DROP TABLE {table}")
+    with pytest.raises(TableNotFoundError):
+        read_arrow(table, conf=conf)
 
 
 def test_changes_of_metadata_by_each_are_known_to_the_other_and_to_the_server(

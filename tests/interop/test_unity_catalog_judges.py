@@ -11,6 +11,7 @@ import pytest
 
 from lakelog.core import DeltaLog, delete_rows, read_arrow, write_arrow
 from support.delta_spark import PeerUnavailableError
+from support.servers.standalone import until
 from support.unity_judges import Judge, duckdb_judge
 from support.unity_server import UnityServer, Ways, serving
 from support.unity_tables import make_table, other_client_commits
@@ -62,7 +63,7 @@ def test_in_turns_each_reads_and_publishes_what_the_other_commits(
         judge.append(7)
         assert judge.ids() == by_lakelog(server) == [1, 2, 4, 5, 6, 7]
         write_arrow(TABLE, {"id": [8]}, mode="append", conf=conf)
-    assert not unpublished(server)
+    until(lambda: not unpublished(server), "all is published")
     assert DeltaLog.for_table(TABLE, conf).snapshot_at(version=2).to_arrow().num_rows == 2
 
 

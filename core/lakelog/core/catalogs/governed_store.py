@@ -400,12 +400,10 @@ class GovernedStore(LogStore):
 
     def _write_first(self, path: str, lines: StagedLines) -> None:
         inner = self._inner()
+        # Other clients look for no place for their commits before they write there.
+        inner.create_folder(log_path(self._location, STAGED_FOLDER))
         try:
-            try:
-                inner.write(path, lines)
-            except FileNotFoundError:
-                inner.create_folder(log_path(self._location))
-                inner.write(path, lines)
+            inner.write(path, lines)
         except FileExistsError:
             # Nobody else knows the place: it is what was written before.
             if list(inner.read(path)) != list(lines):

@@ -97,7 +97,9 @@ def test_a_table_is_made_with_what_the_catalog_asks_for(server: UnityServer) -> 
 def test_rows_make_a_table(server: UnityServer, mode: Any) -> None:
     assert write_arrow(NAME, {"id": [1, 2]}, mode=mode, conf=server.conf()) == 0
     assert ids(server) == [1, 2]
-    other_client_commits(server, Path(server.table(NAME).location.removeprefix("file://")), 3)
+    folder = Path(server.table(NAME).location.removeprefix("file://"))
+    assert (folder / "_delta_log/_staged_commits").is_dir(), "the JVM's client makes none"
+    other_client_commits(server, folder, 3)
     assert ids(server) == [1, 2, 3]
 
 
