@@ -29,6 +29,7 @@ from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.errors import CommitOutcomeUnknownError
 from lakelog.core.transaction import host_commit, host_queue
+from lakelog.logstores.locks import LockHeldError
 from simulation.scheduling import Actor, anything, one_at_a_time
 from simulation.storage import ProcessStore, Storage
 from simulation.world import SteadyClock
@@ -158,7 +159,7 @@ class _World:
         """The turn; the system takes it from whoever dies."""
         me = self.current()
         if self._locks and self._holder not in (None, me):
-            raise TimeoutError
+            raise LockHeldError
         before, self._holder = self._holder, me
         try:
             yield

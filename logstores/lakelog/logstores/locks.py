@@ -31,6 +31,10 @@ DEFAULT_TIMEOUT = 600.0
 _FIRST_NAP, _LONGEST_NAP = 0.0005, 0.05
 
 
+class LockHeldError(TimeoutError):
+    """Others held a lock for as long as it was waited for; no handler of a signal raises it."""
+
+
 class _Entry:
     """A lock and how many threads hold or want it; the last one drops it from the table."""
 
@@ -69,14 +73,14 @@ def process_lock(key: str, *, timeout: float = DEFAULT_TIMEOUT) -> Iterator[None
         timeout: seconds to wait; 0 only looks.
 
     Raises:
-        TimeoutError: another thread held it all that time.
+        LockHeldError: another thread held it all that time.
     """
     with _entries_lock:
         entry = _entries.setdefault(key, _Entry())
         entry.users += 1
     try:
         if not entry.lock.acquire(timeout=timeout):
-            raise TimeoutError(
+            raise LockHeldError(
                 f"another thread of this process held the lock {key} for {timeout} s"
             )
         try:
@@ -109,7 +113,7 @@ def host_lock(
         sleep: how to wait between two looks.
 
     Raises:
-        TimeoutError: another thread or process held it all that time.
+        LockHeldError: another thread or process held it all that time.
         UnsafeLogStoreError: the folder belongs to another user or is open to others; the system
             has no such locks.
     """
@@ -143,7 +147,7 @@ def _flock(
                 raise
         left = deadline - time.monotonic()
         if left <= 0:
-            raise TimeoutError(
+            raise LockHeldError(
                 f"another process of this host held the lock {key} for {timeout} s "
                 f"(file {lock_file(key)})"
             )

@@ -77,7 +77,7 @@ from lakelog.core.transaction.group import (
 from lakelog.core.transaction.host_queue import Group, HostQueue, Step, Ticket
 from lakelog.logstores import keys
 from lakelog.logstores.limits import limited
-from lakelog.logstores.locks import host_lock, lock_file
+from lakelog.logstores.locks import LockHeldError, host_lock, lock_file
 from lakelog.logstores.systems import after_fork, need
 
 if TYPE_CHECKING:
@@ -172,6 +172,8 @@ class HostCommits:
             try:
                 has_turn = self._has_turn(turn)
             except OSError as exc:
+                if not _is_of_files(exc):
+                    raise
                 return self._apart(member, exc)
             if has_turn:
                 return self._lead(member, newest)
@@ -201,7 +203,7 @@ class HostCommits:
     def _has_turn(self, turn: contextlib.ExitStack) -> bool:
         try:
             turn.enter_context(host_lock(self._key, timeout=0.0))
-        except TimeoutError:
+        except LockHeldError:
             return False
         # After the lock is free again, for the next one would find it taken. Callbacks run last
         # first, so the lock has to be entered after this one.

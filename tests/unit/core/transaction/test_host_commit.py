@@ -456,6 +456,15 @@ def test_whose_job_is_ended_while_it_waits_does_not_go_on(
     assert _paths(table) == []
 
 
+def test_whose_job_is_ended_while_it_asks_for_the_turn_does_not_go_on(table: str) -> None:
+    txn = _transaction(table)
+    ended = mock.patch.object(fcntl, "flock", side_effect=TimeoutError("the job took too long"))
+    with ended, pytest.raises(TimeoutError, match="took too long"):
+        _append(txn, add_file("f"))()
+    assert not txn.may_be_committed
+    assert _paths(table) == []
+
+
 def test_descriptors_from_1024_on_are_waited_for(table: str) -> None:
     queue, key = _queue(table)
     with host_lock(key):
