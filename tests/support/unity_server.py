@@ -238,7 +238,9 @@ class UnityServer:
                     self.before(request)
                 if (
                     self.token is not None
-                    and headers.get("Authorization") != f"Bearer {self.token}"
+                    # Names of headers are spelt in any case.
+                    and {k.lower(): v for k, v in headers.items()}.get("authorization")
+                    != f"Bearer {self.token}"
                 ):
                     raise RefusedError(401, "NotAuthorizedException", "Invalid token")
                 found = self._route(request, parts.path.removeprefix(BASE), parse_qs(parts.query))
