@@ -42,7 +42,7 @@ COVERAGE ?= .coverage
 .DEFAULT_GOAL := help
 # With -j, an install would begin before the check for Java has spoken.
 .NOTPARALLEL:
-.PHONY: help demo test unit quick soak coverage programs check lint types imports docs check-matrix check-floors check-dbt cluster recipes judges nightly release bench bench-quick clean java jar
+.PHONY: help demo test unit quick soak coverage programs check lint types imports docs check-matrix check-floors check-dbt cluster recipes judges appenders nightly release bench bench-quick clean java jar
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,9 @@ recipes: $(VENV)/.test ## Run the examples for Airflow, Dagster, pandera, Great 
 
 judges: java $(VENV)/.test ## Commit to one table of Unity Catalog by lakelog and other clients, at length
 	$(BIN)/python -m pytest -n 0 --nightly tests/interop/test_one_unity_catalog.py tests/interop/test_unity_catalog_judges.py
+
+appenders: $(VENV)/.test ## Kill each role of appenders 50 times on each storage
+	$(BIN)/python -m pytest -n 0 --nightly -m nightly -o faulthandler_timeout=0 tests/backends
 
 check-dbt: java $(VENV)/.test ## Run dbt's own tests of adapters on lakelog, and compare with what is known to differ
 	cd tests && ../$(BIN)/python -m support.dbt_judge

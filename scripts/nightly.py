@@ -28,6 +28,7 @@ RUNS = {
     "cluster": ("cluster",),
     "recipes": ("recipes",),
     "judges": ("judges",),
+    "appenders": ("appenders",),
     "soak": ("soak",),
 }
 """What a row is called, and what `make` is told for it."""
