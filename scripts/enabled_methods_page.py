@@ -50,7 +50,7 @@ SPARKS_OWN = {
         analyzeTable currentCatalog currentDatabase databaseExists functionExists
         getCreateTableString getDatabase getFunction getTable getTableProperties
         listCatalogs listDatabases listFunctions listPartitions listTables listViews
-        refreshByPath registerFunction tableExists
+        refreshByPath registerFunction
     """,
 }
 """Class -> its methods that `enable` leaves alone. One that is neither here nor wrapped fails a
@@ -113,7 +113,8 @@ STATEMENT_NOTES = {
     "CACHE": "works; never stale, where delta-spark may show rows of an older version",
     "UNCACHE TABLE": "works",
     "CLEAR CACHE": "works",
-    "DROP TABLE": "Spark's own; what is cached of the table is let go",
+    "DROP TABLE": "Spark's own, but of tables in Unity Catalog; what is cached of the table is let "
+    "go",
     "DROP VIEW": "Spark's own; what is cached of the view is let go",
     "SHOW COLUMNS": "works",
     "SHOW TBLPROPERTIES": "works",

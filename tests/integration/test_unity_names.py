@@ -322,3 +322,66 @@ def test_a_large_log_is_replayed_by_spark_with_what_is_not_published(
         assert lake.table(NAME).count() == 3
     finally:
         lake.conf.unset("spark.lakelog.replay")
+
+
+def test_tables_are_made_replaced_renamed_and_dropped(
+    lake: SparkSession, server: UnityServer
+) -> None:
+    server.add_schema("lake", "s")
+    lake.sql(
+        f"CREATE TABLE {NAME} (id LONG NOT NULL, day DATE COMMENT 'of the order') USING delta "
+        "PARTITIONED BY (day) COMMENT 'orders' TBLPROPERTIES ('x.y' = 'z')"
+    )
+    table = server.table(NAME)
+    assert (table.partition_columns, table.properties["x.y"], table.latest) == (["day"], "z", 0)
+    lake.sql(f"INSERT INTO {NAME} VALUES (1, DATE'2026-01-01')")
+    with pytest.raises(TableExistsError, match="DELTA_TABLE_ALREADY_EXISTS"):
+        lake.sql(f"CREATE TABLE {NAME} (id LONG)")
+    lake.sql(f"CREATE TABLE IF NOT EXISTS {NAME} (id LONG)")
+    assert ids(server) == [1]
+    lake.sql(f"CREATE TABLE lake.s.u AS SELECT id + 1 AS id FROM {NAME}")
+    assert ids(server, "lake.s.u") == [2]
+    before = server.table("lake.s.u").id
+    lake.sql("CREATE OR REPLACE TABLE lake.s.u AS SELECT id + 1 AS id, 'x' AS s FROM lake.s.u")
+    assert (ids(server, "lake.s.u"), server.table("lake.s.u").id) == ([3], before)
+    lake.sql("REPLACE TABLE lake.s.u (id LONG)")
+    assert ids(server, "lake.s.u") == []
+    with pytest.raises(TableNotFoundError, match="DELTA_CANNOT_REPLACE_MISSING_TABLE"):
+        lake.sql("REPLACE TABLE lake.s.none (id LONG)")
+    with pytest.raises(DeltaAnalysisError, match="DELTA_TABLE_LOCATION_MISMATCH"):
+        lake.sql("CREATE TABLE lake.s.none (id LONG) USING delta LOCATION '/elsewhere'")
+
+    assert lake.catalog.tableExists(NAME)
+    lake.sql(f"ALTER TABLE {NAME} RENAME TO s.renamed")
+    assert not lake.catalog.tableExists(NAME)
+    assert seen(lake, "SELECT id FROM lake.s.renamed") == [(1,)]
+    with pytest.raises(TableExistsError):
+        lake.sql("ALTER TABLE lake.s.renamed RENAME TO u")
+    lake.sql("DROP TABLE lake.s.renamed")
+    lake.sql("DROP TABLE IF EXISTS lake.s.renamed")
+    lake.catalog.dropTable("lake.s.u")
+    with pytest.raises(TableNotFoundError):
+        lake.sql("DROP TABLE lake.s.u")
+    assert server.tables == {}
+
+
+def test_frames_streams_and_builders_make_tables(
+    lake: SparkSession, server: UnityServer, tmp_path: Path
+) -> None:
+    server.add_schema("lake", "s")
+    rows = lake.range(3)
+    rows.write.format("delta").saveAsTable(NAME)
+    rows.writeTo("lake.s.v2").tableProperty("x.y", "z").create()
+    assert server.table("lake.s.v2").properties["x.y"] == "z"
+    rows.writeTo("lake.s.v2").createOrReplace()
+    rows.write.format("delta").mode("append").save("lake.s.saved")
+    delta.DeltaTable.create(lake).tableName("lake.s.built").addColumn("id", "long").execute()
+    rows.write.insertInto("lake.s.built")
+    writer = lake.readStream.table(NAME).writeStream.trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    to_end(lambda: writer.toTable("lake.s.streamed", format="delta"))
+    lake.sql(f"CREATE TABLE lake.s.cloned DEEP CLONE {NAME}")
+    for name in ("t", "v2", "saved", "built", "streamed", "cloned"):
+        assert ids(server, f"lake.s.{name}") == [0, 1, 2], name
+    with pytest.raises(TableNotFoundError, match="schema"):
+        rows.write.format("delta").saveAsTable("lake.none.t")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from lakelog.core import drop_table
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.format.claims import is_ours
 from lakelog.spark.format.our_names import is_governed_name, is_our_name, is_our_view
@@ -25,8 +26,10 @@ from lakelog.spark.format.stream_reader import is_plain
 from lakelog.spark.names.frame_views import note_alias, note_view
 from lakelog.spark.names.identifiers import parse, path_in
 from lakelog.spark.names.lookup import forget
+from lakelog.spark.names.placing import exists
+from lakelog.spark.names.resolve import location_of
 from lakelog.spark.reading.reader import DeltaReader
-from lakelog.spark.session.session import is_connect
+from lakelog.spark.session.session import is_connect, session_conf
 from lakelog.spark.sql_statements.names_of_methods import (
     cache_table,
     is_table_cached,
@@ -445,6 +448,31 @@ def _truncate(original: Any) -> Any:
     return truncate
 
 
+def _table_exists(original: Any) -> Any:
+    def table_exists(self: Any, tableName: str, dbName: str | None = None) -> bool:  # noqa: N803
+        spark = self._sparkSession
+        name = tableName if dbName is None else f"{dbName}.{tableName}"
+        if not is_governed_name(spark, name):
+            found: bool = original(self, tableName, dbName)
+            return found
+        return exists(spark, location_of(spark, name))
+
+    return table_exists
+
+
+def _drop_table(original: Any) -> Any:
+    forgetting = _forgetting(original)
+
+    def drop(self: Any, tableName: str, ifExists: bool = False, purge: bool = False) -> None:  # noqa: N803
+        spark = self._sparkSession
+        if not is_governed_name(spark, tableName):
+            forgetting(self, tableName, ifExists, purge)
+            return
+        drop_table(location_of(spark, tableName), if_exists=ifExists, conf=session_conf(spark))
+
+    return drop
+
+
 def _create_table(original: Any) -> Any:
     def create_table(
         self: Any,
@@ -550,12 +578,14 @@ CATALOG: dict[str, Wrap] = {
     "clearCache": _clear_cache,
     "recoverPartitions": _refusing("recoverPartitions", "its log has its partitions"),
     "listColumns": _list_columns,
+    "tableExists": _table_exists,
+    "dropTable": _drop_table,
     "createTable": _create_table,
     "createExternalTable": _create_table,
     **dict.fromkeys(
         (
             *("setCurrentCatalog", "setCurrentDatabase", "dropTempView", "dropGlobalTempView"),
-            *("dropTable", "dropView", "createDatabase", "dropDatabase", "refreshTable"),
+            *("dropView", "createDatabase", "dropDatabase", "refreshTable"),
         ),
         _forgetting,
     ),

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 
 from lakelog.core import DeltaLog
+from lakelog.core import rename_table as rename_in_catalog
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError, TableNotFoundError
+from lakelog.spark.names.governed import governed_entry
 from lakelog.spark.names.identifiers import quoted_name
 from lakelog.spark.names.lookup import find, forget, qualified
 from lakelog.spark.names.new_entries import literal
@@ -21,11 +23,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from lakelog.spark.names.catalog_entries import Entry
-
 
 def rename_table(spark: SparkSession, name: Sequence[str], new: Sequence[str]) -> None:
     """Give a table another name in its database. A managed table's folder moves with it.
+
+    In a catalog that is not Spark's own the folder stays.
 
     Args:
         spark: the session.
@@ -39,7 +41,12 @@ def rename_table(spark: SparkSession, name: Sequence[str], new: Sequence[str]) -
     """
     entry = resolve(spark, name)
     if entry.is_governed:
-        raise _governed(entry, "renamed")
+        parts = [*entry.parts[: 3 - len(new)], *new]
+        renamed = governed_entry(spark, parts)
+        if renamed is None:
+            raise not_ours(parts)
+        rename_in_catalog(entry.location or "", renamed.location or "", conf=session_conf(spark))
+        return
     whole = qualified(spark, (*entry.parts[:2], *new) if len(new) == 1 else new)
     if whole is None:
         raise not_ours(new)
@@ -83,7 +90,12 @@ def set_location(spark: SparkSession, name: Sequence[str], location: str) -> Non
     """
     entry = resolve(spark, name)
     if entry.is_governed:
-        raise _governed(entry, "put in another folder")
+        raise DeltaAnalysisError(
+            f"[DELTA_OPERATION_NOT_ALLOWED] {entry.text} can't be put in another folder: the "
+            f"catalog {entry.parts[0]} decides where its tables are. Make a table, and copy the "
+            "rows",
+            table=entry.text,
+        )
     conf = session_conf(spark)
     wanted = DeltaLog.for_table(location, conf)
     if not wanted.table_exists():
@@ -119,12 +131,3 @@ def set_location(spark: SparkSession, name: Sequence[str], location: str) -> Non
             "name, and create it again with CREATE TABLE … USING delta LOCATION",
             table=entry.text,
         )
-
-
-def _governed(entry: Entry, what: str) -> DeltaAnalysisError:
-    return DeltaAnalysisError(
-        f"[DELTA_OPERATION_NOT_ALLOWED] {entry.text} can't be {what} by a statement: the catalog "
-        f"{entry.parts[0]} decides where the table is and what it is called. Use the catalog's own "
-        "means",
-        table=entry.text,
-    )

@@ -68,17 +68,24 @@ def place_for(
     path = path_in(parts)
     if path is not None:
         check_location(spark, text, path, location)
-        yield Place(path, _exists(spark, path))
+        yield Place(path, exists(spark, path))
         return
     entry = entry_for(spark, parts)
     if entry is not None:
-        place = Place(entry.location or "", _exists(spark, entry.location or ""), entry.managed)
+        place = Place(entry.location or "", exists(spark, entry.location or ""), entry.managed)
         if mode == "create" and place.exists:
             raise TableExistsError(
                 f"[DELTA_TABLE_ALREADY_EXISTS] Table {text} already exists: choose another name, "
                 "or say what to do with the table (mode('append') or mode('overwrite'), "
                 "createOrReplace)",
                 table=text,
+            )
+        if location is not None and entry.is_governed:
+            raise DeltaAnalysisError(
+                f"[DELTA_TABLE_LOCATION_MISMATCH] {text} can't be at {location}: the catalog "
+                f"{entry.parts[0]} decides where its tables are. Leave the location out",
+                table=text,
+                location=location,
             )
         check_location(spark, text, place.location, location)
         if mode == "replace" and not place.exists:
@@ -89,7 +96,7 @@ def place_for(
         raise nothing_to_replace(text)
     with claimed(spark, parts, schema, location, comment) as made:
         folder = made.location or ""
-        yield Place(folder, location is not None and _exists(spark, folder), made.managed)
+        yield Place(folder, location is not None and exists(spark, folder), made.managed)
 
 
 def entry_for(spark: SparkSession, parts: Sequence[str]) -> Entry | None:
@@ -127,7 +134,7 @@ def is_taken(spark: SparkSession, parts: Sequence[str]) -> bool:
     """
     governed = governed_entry(spark, parts)
     if governed is not None:
-        return _exists(spark, governed.location or "")
+        return exists(spark, governed.location or "")
     whole = qualified(spark, parts)
     if whole is None:
         raise not_ours(parts)
@@ -161,5 +168,14 @@ def nothing_to_replace(text: str) -> TableNotFoundError:
     )
 
 
-def _exists(spark: SparkSession, location: str) -> bool:
-    return DeltaLog.for_table(location, session_conf(spark)).table_exists()
+def exists(spark: SparkSession, location: str) -> bool:
+    """Whether there is a table.
+
+    Args:
+        spark: the session.
+        location: its folder, or its name where a catalog governs it.
+    """
+    try:
+        return DeltaLog.for_table(location, session_conf(spark)).table_exists()
+    except TableNotFoundError:
+        return False  # a name that its catalog does not have

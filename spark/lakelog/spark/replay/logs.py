@@ -13,7 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from lakelog.core import DeltaLog
-from lakelog.core.engine.tables import governed
+from lakelog.core.engine.tables import governed, log_to_make
+from lakelog.core.errors import TableNotFoundError
 from lakelog.spark.replay.bins import rewritten_by_spark
 from lakelog.spark.replay.spark_replayer import replayer_for
 
@@ -36,39 +37,53 @@ _logs: OrderedDict[tuple[int, _Key], tuple[SparkSession, DeltaLog]] = OrderedDic
 _lock = threading.Lock()
 
 
-def opened_log(spark: SparkSession, path: str | os.PathLike[str], conf: DeltaConf) -> DeltaLog:
+def opened_log(
+    spark: SparkSession, path: str | os.PathLike[str], conf: DeltaConf, *, makes: bool = False
+) -> DeltaLog:
     """A log that is not shared, and whose large work runs on a session's executors.
 
     Args:
         spark: a session, classic or Connect.
-        path: where the table is, or will be.
+        path: where the table is, or will be; or its name in a catalog.
         conf: chooses the store.
+        makes: whether the table may be made, where its catalog has none of the name.
 
     Raises:
         LogStoreConfError: the conf does not lead to a store.
         DeltaAnalysisError: `spark.lakelog.replay` has an unknown mode, or not a number of bytes.
     """
-    log = DeltaLog.for_table(path, conf, replayer=replayer_for(spark, conf))
+    try:
+        log = DeltaLog.for_table(path, conf, replayer=replayer_for(spark, conf))
+    except TableNotFoundError:
+        if not makes:
+            raise
+        log = log_to_make(path, conf)
+    if (store := governed(log.store)) is not None:
+        # Nobody else has this log yet: asking where the table is was a look at it.
+        store.trust_load()
     log.run_bins = partial(rewritten_by_spark, spark)
     return log
 
 
-def session_log(spark: SparkSession, path: str | os.PathLike[str], conf: DeltaConf) -> DeltaLog:
+def session_log(
+    spark: SparkSession, path: str | os.PathLike[str], conf: DeltaConf, *, makes: bool = False
+) -> DeltaLog:
     """The log of the table at a path, which a session may have opened before.
 
     Call `update`, or start a transaction, before reading anything from it.
 
     Args:
         spark: a session, classic or Connect.
-        path: where the table is, or will be.
+        path: where the table is, or will be; or its name in a catalog.
         conf: the session's as it is now, with the settings of the call; another conf is another
             log.
+        makes: see `opened_log`.
 
     Raises:
         LogStoreConfError: the conf does not lead to a store.
         DeltaAnalysisError: `spark.lakelog.replay` has an unknown mode, or not a number of bytes.
     """
-    opened = opened_log(spark, path, conf)
+    opened = opened_log(spark, path, conf, makes=makes)
     store = governed(opened.store)
     # A path to such a table is no way to its log, and a name may be given to another table.
     known = None if store is None else (str(store.table.name), store.table.table_id)

@@ -133,7 +133,7 @@ class BatchSink:
     def _open(self, frame: DataFrame) -> DeltaLog:
         if self._log is None:
             conf = DeltaConf.from_mapping(self._conf)
-            self._log = opened_log(frame.sparkSession, self._path, conf)
+            self._log = opened_log(frame.sparkSession, self._path, conf, makes=True)
         return self._log
 
 

@@ -30,6 +30,7 @@ from lakelog.spark.names.frame_views import FrameSource, note_frame
 from lakelog.spark.names.governed import address_of
 from lakelog.spark.names.identifiers import parse, path_in
 from lakelog.spark.names.lookup import is_watched, qualified
+from lakelog.spark.names.placing import exists
 from lakelog.spark.names.resolve import with_location
 from lakelog.spark.reading.reader import snapshot_df
 from lakelog.spark.reading.stated import with_stated_nulls
@@ -241,10 +242,7 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
         """Whether the folder at a path is a Delta table, readable by this version or not."""
         check_session(sparkSession)
         location = checked_path(identifier, "identifier")
-        try:
-            return DeltaLog.for_table(location, session_conf(sparkSession)).table_exists()
-        except TableNotFoundError:
-            return False  # a name that its catalog does not have
+        return exists(sparkSession, location)
 
     @classmethod
     def convertToDelta(  # noqa: N802  # delta-spark's name

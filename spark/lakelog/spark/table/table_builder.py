@@ -281,7 +281,7 @@ class DeltaTableBuilder(Generic[T]):
 
     def _log(self, location: str) -> DeltaLog:
         conf = DeltaConf.from_mapping(session_conf(self._spark))
-        return session_log(self._spark, location, conf)
+        return session_log(self._spark, location, conf, makes=True)
 
     def _check_same(self, location: str, schema: StructType) -> None:
         """Refuse to name an existing table that has other columns than those wanted.

@@ -73,7 +73,7 @@ def save_frame(
         wanted = replace(wanted, definition=definition, dynamic_overwrite=False)
     if replace_column is not None:
         wanted = replace(wanted, replace_column=replace_column, dynamic_overwrite=False)
-    log = session_log(frame.sparkSession, path, conf)
+    log = session_log(frame.sparkSession, path, conf, makes=True)
     done = _Save(frame, log, wanted).as_command()
     return None if done is None else done[0]
 

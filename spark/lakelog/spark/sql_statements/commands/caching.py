@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
 
+from lakelog.core import drop_table
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark.names.governed import governed_entry
+from lakelog.spark.session.session import session_conf
 from lakelog.spark.sql_statements.commands.create_view import NewView, made_view
 from lakelog.spark.sql_statements.queries.cached_rows import (
     forget_cached,
@@ -89,15 +92,31 @@ def clear_cache(s: CommandContext) -> Command | None:
 
 
 def drop(s: CommandContext) -> Command | None:
-    """`DROP TABLE t`, `DROP VIEW v`, which are Spark's own: what is cached of them is let go."""
+    """`DROP TABLE t`, `DROP VIEW v`: what is cached of them is let go.
+
+    Both are Spark's own, but for a table of a catalog that lakelog asks.
+    """
+    c = s.cursor
+    c.need("DROP")
+    of_table = c.need_any("TABLE", "VIEW") == "TABLE"
+    if_exists = c.took("IF", "EXISTS")
+    parts = c.name().parts
     if has_cached(s.spark):
-        c = s.cursor
-        c.at += 2
-        c.took("IF", "EXISTS")
-        key = key_of(s.spark, s.runner, c.name().parts)
+        key = key_of(s.spark, s.runner, parts)
         if key is not None:
             release(s.spark, key)
-    return None
+    entry = governed_entry(s.spark, parts) if of_table else None
+    if entry is None:
+        return None
+    s.is_ours = True
+    c.took("PURGE")  # the catalog alone knows what becomes of the files
+    c.end()
+
+    def run() -> DataFrame:
+        drop_table(entry.location or "", if_exists=if_exists, conf=session_conf(s.spark))
+        return s.nothing()
+
+    return run
 
 
 def key_of(spark: SparkSession, runner: QueryRunner, parts: Sequence[str]) -> Key | None:

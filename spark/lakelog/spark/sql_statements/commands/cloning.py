@@ -50,7 +50,7 @@ def clone_into(
             timestamp = s.runner.millis(moment)
     with place_for_statement(s, wanted, log.update().schema) as (path, mode):
         conf = DeltaConf.from_mapping(session_conf(s.spark))
-        target = None if path is None else session_log(s.spark, path, conf)
+        target = None if path is None else session_log(s.spark, path, conf, makes=True)
         if target is None or (mode == "create_if_not_exists" and target.table_exists()):
             return metrics_row(s.spark, _COLUMNS, {})
         done = clone(

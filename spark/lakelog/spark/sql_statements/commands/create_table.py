@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lakelog.spark.names.governed import governed_entry
 from lakelog.spark.names.lookup import qualified
 from lakelog.spark.session.given_options import FORMATS
 from lakelog.spark.sql_statements.commands.cloning import clone_into
@@ -85,13 +86,18 @@ def _may_be_ours(s: CommandContext, wanted: NewTable) -> bool:
     c.skip("USING", "AS", *QUERY)
     if c.took("USING"):
         return c.name().parts[0].lower() in FORMATS
-    return path_in(wanted.name.parts) is not None or _is_default(s)
+    parts = wanted.name.parts
+    return (
+        path_in(parts) is not None or governed_entry(s.spark, parts) is not None or _is_default(s)
+    )
 
 
 def _in_our_catalog(s: CommandContext, wanted: NewTable) -> bool:
-    """Whether the name is a path, or one of Spark's own catalog; others know what they can make."""
+    """Whether the name is a path, or one of a catalog that is asked; others know what they make."""
     parts = wanted.name.parts
-    return path_in(parts) is not None or qualified(s.spark, parts) is not None
+    if path_in(parts) is not None or qualified(s.spark, parts) is not None:
+        return True
+    return governed_entry(s.spark, parts) is not None
 
 
 def _is_default(s: CommandContext) -> bool:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructField, StructType
 
-from lakelog.core import DeltaConf, DeltaLog, create_table
+from lakelog.core import DeltaConf, create_table
 from lakelog.core.engine.rows import HIGH_WATER_MARK
 from lakelog.core.engine.schemas import without_limits
 from lakelog.core.engine.tables import MAX_ID, OF_ITS_LOG, shown_columns
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.schema import StructType as CoreStruct
-from lakelog.spark.names.placing import is_taken, nothing_to_replace, place_for
+from lakelog.spark.names.placing import exists, is_taken, nothing_to_replace, place_for
 from lakelog.spark.replay.logs import session_log
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.sql_statements.queries.named_tables import path_in, place_of
@@ -75,7 +75,7 @@ def create_empty(s: CommandContext, wanted: NewTable) -> DataFrame:
     schema = _schema(s, wanted)
     keeps = wanted.mode in ("create", "create_if_not_exists")
     names = path_in(wanted.name.parts) is None or not wanted.columns
-    if keeps and names and wanted.path is not None and _exists(s, wanted.path):
+    if keeps and names and wanted.path is not None and exists(s.spark, wanted.path):
         return _registered(s, wanted, wanted.path, schema)
     with place_for_statement(s, wanted, schema) as (path, mode):
         if path is None:
@@ -102,10 +102,10 @@ def create_as(s: CommandContext, wanted: NewTable) -> DataFrame:
     with place_for_statement(s, wanted, to_delta_schema(frame.schema)) as (path, mode):
         if path is None:
             return s.nothing()
-        exists = _exists(s, path)
-        if mode == "replace" and not exists:
+        is_there = exists(s.spark, path)
+        if mode == "replace" and not is_there:
             raise nothing_to_replace(wanted.name.text)
-        if mode == "create_if_not_exists" and exists:
+        if mode == "create_if_not_exists" and is_there:
             return s.nothing()
         definition = TableDefinition(
             operation=_OPERATIONS[mode],
@@ -135,7 +135,7 @@ def create_like(s: CommandContext, wanted: NewTable, source: Place) -> DataFrame
             return s.nothing()
         metadata = snapshot.metadata
         create_table(
-            session_log(s.spark, path, DeltaConf.from_mapping(session_conf(s.spark))),
+            session_log(s.spark, path, DeltaConf.from_mapping(session_conf(s.spark)), makes=True),
             CoreStruct(tuple(_uncounted(each) for each in snapshot.schema)),
             mode=mode,
             partition_by=list(metadata.partition_columns),
@@ -234,11 +234,7 @@ def _version(s: CommandContext, wanted: NewTable) -> int | None:
     place = place_of(s.spark, wanted.name.parts)
     if place is None or wanted.mode not in ("replace", "create_or_replace"):
         return None
-    return s.log(place).snapshot.version if _exists(s, place.path) else None
-
-
-def _exists(s: CommandContext, path: str) -> bool:
-    return DeltaLog.for_table(path, session_conf(s.spark)).table_exists()
+    return s.log(place).snapshot.version if exists(s.spark, place.path) else None
 
 
 def _schema(s: CommandContext, wanted: NewTable) -> CoreStruct:

@@ -98,7 +98,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     monkeypatch.setattr(create_view, "is_watched", lambda _: True)
     monkeypatch.setattr(create_view, "_put", lambda *_: None)
     monkeypatch.setattr(new_tables, "to_delta_schema", lambda _: None)
-    monkeypatch.setattr(new_tables, "_exists", lambda *_: False)
+    monkeypatch.setattr(new_tables, "exists", lambda *_: False)
     monkeypatch.setattr(
         new_tables, "place_for_statement", lambda *_: contextlib.nullcontext(("/n", "create"))
     )
