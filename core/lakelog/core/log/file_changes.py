@@ -47,6 +47,7 @@ _FIELDS: Final = pa.struct(
         ("deletionVector", DELETION_VECTOR),
     ]
 )
+_NAMES: Final = [each.name for each in _FIELDS]
 _LINES: Final = pa.schema(
     [("remove", _FIELDS), ("add", _FIELDS), ("cdc", pa.struct([("path", pa.string())]))]
 )
@@ -137,7 +138,7 @@ def _together(texts: Mapping[int, bytes], paths: Mapping[int, str]) -> FileChang
     for kind in ("remove", "add"):
         is_there = parsed[kind].is_valid()
         files = parsed[kind].filter(is_there)
-        columns = dict(zip(_FIELDS.names, files.flatten(), strict=True))
+        columns = dict(zip(_NAMES, files.flatten(), strict=True))
         if columns["path"].null_count or (kind == "add" and columns["size"].null_count):
             return None
         tables.append(_rows(of_line.filter(is_there.combine_chunks()), kind == "add", columns))
@@ -203,7 +204,7 @@ def change_file_paths(data: bytes) -> list[str]:
 
 
 def _rows(versions: Any, adds: bool, columns: Mapping[str, Any]) -> pa.Table:
-    values = [columns[name] for name in _FIELDS.names]
+    values = [columns[name] for name in _NAMES]
     return pa.table(
         [versions, pa.repeat(scalar_of(adds, pa.bool_()), len(versions)), *values],
         schema=CHANGE_SCHEMA,
