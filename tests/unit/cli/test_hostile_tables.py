@@ -132,6 +132,9 @@ ARGUMENTS: dict[str, list[list[str]]] = {
     "update": [["{uri}", "--set", "id=id + 1", "--where", "id = 12"], ["{uri}", "--set", "x=1"]],
     "vacuum": [["{uri}", "--dry-run"]],
     # Speaks of no table; the kit makes its own.
+    # Of a catalog's tables alone.
+    "drop": [],
+    "rename": [],
     "conformance": [],
     "serve": [],
     "run": [],
