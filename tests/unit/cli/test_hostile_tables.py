@@ -105,6 +105,7 @@ ARGUMENTS: dict[str, list[list[str]]] = {
     "clone": [["{uri}", "{new}"]],
     "convert": [["{uri}"]],
     "merge": [["{uri}", "{rows}", "--on", "target.id = source.id"]],
+    "rename": [["{uri}", "new"]],
     "repair": [["{uri}", "--dry-run"]],
     "report": [["{uri}", "-o", "{new}"], ["{uri}", "--json"]],
     "append": [["{uri}", "--app-id", f"a{HOSTILE}"]],
@@ -115,6 +116,7 @@ ARGUMENTS: dict[str, list[list[str]]] = {
     "describe": [["{uri}"]],
     "diff": [["{uri}", "0"], ["{uri}", "1", "3"]],
     "doctor": [["{uri}", "--read-only"]],
+    "drop": [["{uri}", "--yes"]],
     "files": [["{uri}"], ["{uri}", "--stats"], ["{uri}", "--summary"]],
     "history": [["{uri}"]],
     "manifest": [["{uri}"]],
@@ -132,9 +134,6 @@ ARGUMENTS: dict[str, list[list[str]]] = {
     "update": [["{uri}", "--set", "id=id + 1", "--where", "id = 12"], ["{uri}", "--set", "x=1"]],
     "vacuum": [["{uri}", "--dry-run"]],
     # Speaks of no table; the kit makes its own.
-    # Of a catalog's tables alone.
-    "drop": [],
-    "rename": [],
     "conformance": [],
     "serve": [],
     "run": [],

@@ -8,6 +8,7 @@ from lakelog.core.arguments import read_arguments
 from lakelog.core.catalogs.names import known_catalogs, table_name
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError, TableNotFoundError
+from lakelog.logstores.locations import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +85,7 @@ def _named(text: str, conf: Mapping[str, str] | None) -> tuple[TableName, Catalo
     found = table_name(text, settings.derived(known_catalogs))
     if found is None:
         raise DeltaAnalysisError(
-            f"{text!r} is no name in a catalog: catalog.schema.table, with the catalog in the "
+            f"{shown(text)} is no name in a catalog: catalog.schema.table, with the catalog in the "
             "conf: spark.sql.catalog.<catalog>.uri. A table at a path is moved or deleted with its "
             "folder.",
         )
