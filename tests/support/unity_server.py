@@ -100,6 +100,8 @@ class Ways:
     """Whether the staged file has to be there, of the size that was said. No server looks."""
     has_api: bool = True
     """Whether it is new enough to have this API."""
+    most_listed: int = 100
+    """Schemas or tables in one answer; where more follow, it has a token."""
 
 
 @dataclass
@@ -384,7 +386,7 @@ class UnityServer:
             {"name": each, "catalog_name": catalog, "full_name": f"{catalog}.{each}"}
             for each in names
         ]
-        return {"schemas": found, "next_page_token": None}
+        return self._page("schemas", found, query)
 
     def _tables(self, query: dict[str, list[str]]) -> Any:
         (catalog,), (schema,) = query["catalog_name"], query["schema_name"]
@@ -408,7 +410,13 @@ class UnityServer:
             for (*place, name), table in self.tables.items()
             if place == [catalog, schema]
         ]
-        return {"tables": found, "next_page_token": None}
+        return self._page("tables", found, query)
+
+    def _page(self, what: str, found: list[Any], query: dict[str, list[str]]) -> Any:
+        first = int(query.get("page_token", ["0"])[0])
+        after = first + self.ways.most_listed
+        token = str(after) if after < len(found) else None
+        return {what: found[first:after], "next_page_token": token}
 
     def _config(self, query: dict[str, list[str]]) -> Any:
         if query.get("catalog", [""])[0] not in self.catalogs:

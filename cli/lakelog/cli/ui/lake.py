@@ -13,7 +13,7 @@ from lakelog.cli.files.live_numbers import row_counts, total
 from lakelog.cli.report.facts import doctor_facts, facts
 from lakelog.cli.secrets import Scrubber
 from lakelog.cli.table_options import later, looked_at, open_log, table_uri
-from lakelog.cli.ui.walk import Walk
+from lakelog.cli.ui.walk import walk
 from lakelog.cli.ui.work import Shelf, Work
 from lakelog.core.engine.log import commit_times, find_segment, list_log
 from lakelog.core.engine.shown import time_text
@@ -51,8 +51,9 @@ class Known(NamedTuple):
     key: str
     """Its name in addresses: a digest of its URI, which may be long and hold anything."""
     uri: str
+    """Or its name in a catalog."""
     name: str
-    """Its URI from the place on where it was found."""
+    """Its URI from the place on where it was found; its whole name in a catalog."""
 
 
 @dataclass(slots=True)
@@ -110,7 +111,8 @@ class Lake:
         """Look at nothing yet.
 
         Args:
-            places: URIs of tables, or of folders that hold tables.
+            places: URIs of tables, or of folders that hold tables; names of catalogs, of their
+                schemas and tables.
             conf: the user's; chooses the stores.
         """
         self.places: list[str] = list(places)
@@ -132,9 +134,10 @@ class Lake:
             click.UsageError: one is no URI.
             LogStoreError: the conf does not lead to a store, or its storage can't be reached.
             OSError: nothing is there.
+            DeltaError: a catalog has no such schema or table, or can't be asked.
         """
         for place in self.places:
-            Walk(place, self.conf, lambda _: None).require()
+            walk(place, self.conf, lambda _: None).require()
 
     def tables(self, seconds: float) -> TableList:
         """The tables as they were looked at last; a new look begins if that was long ago.
@@ -249,10 +252,10 @@ class Lake:
         seen, left_out, gone = list[Row](), list[str](), True
         for place in self.places:
             try:
-                walk = Walk(place, self.conf, tell)
-                seen += [self._row(place, uri) for uri in walk.tables()]
-                left_out += walk.left_out
-                gone = gone and not walk.left_out
+                look = walk(place, self.conf, tell)
+                seen += [self._row(place, uri) for uri in look.tables()]
+                left_out += look.left_out
+                gone = gone and not look.left_out
             except READING_ERRORS as error:
                 left_out.append(f"{place}: {error}")
                 gone = False

@@ -48,7 +48,10 @@ def command(
     port: int,
     no_open: bool,
 ) -> None:
-    """Show the tables at or below each PLACE, a table or a folder on any storage, in a browser.
+    """Show the tables at or below each PLACE in a browser.
+
+    A PLACE is a table or a folder on any storage, or a catalog, a schema or a table by its name:
+    lake, lake.sales, lake.sales.orders.
 
     The pages show the list of tables with their sizes and health, what lakelog report shows of
     each, its history, the table as it was at any version, rows, files, two versions compared, and

@@ -1,18 +1,21 @@
-"""Finding tables below a folder of any storage, within bounds."""
+"""Finding tables below a folder of any storage, or in a catalog, within bounds."""
 
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from lakelog.cli.table_options import table_uri
 from lakelog.core.engine.log import log_path
+from lakelog.core.engine.tables import listed_by
 from lakelog.logstores import log_store_for
 from lakelog.logstores.errors import LogStoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from lakelog.core.engine.tables import TableName
     from lakelog.logstores import LogStore
 
 MOST_TABLES: Final = 1_000
@@ -20,6 +23,49 @@ _MOST_FOLDERS: Final = 10_000
 _MOST_ENTRIES: Final = 20_000
 """Of one folder; more are files of something that is no table."""
 _DEEPEST: Final = 8
+
+
+def walk(place: str, conf: Mapping[str, str], tell: Callable[[str], None]) -> Walk | Names:
+    """What looks below a place, which may be a name in a catalog: see `Walk`."""
+    names = listed_by(place, conf)
+    return Walk(place, conf, tell) if names is None else Names(place, names, tell)
+
+
+class Names:
+    """A look into a catalog, or one schema of it; or at one of its tables."""
+
+    def __init__(
+        self, place: str, names: Callable[[], Iterator[TableName]], tell: Callable[[str], None]
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            place: the name.
+            names: asks for those of the tables.
+            tell: called with what is being done.
+        """
+        self.left_out: list[str] = []
+        self._place, self._names, self._tell = place, names, tell
+
+    def require(self) -> None:
+        """Make sure that the catalog is there, and has such a schema or table.
+
+        Raises:
+            TableNotFoundError: it has not.
+            CatalogError: it can't be reached, or refuses.
+        """
+        next(self._names(), None)
+
+    def tables(self) -> Iterator[str]:
+        """The names of tables, as the catalog lists them."""
+        self._tell(f"asking for the tables of {self._place}")
+        for at, name in enumerate(islice(self._names(), MOST_TABLES + 1)):
+            if at == MOST_TABLES:
+                self.left_out.append(
+                    f"{self._place}: only the first {at:,} tables are shown. Give a schema."
+                )
+                return
+            yield str(name)
 
 
 class Walk:

@@ -6,7 +6,7 @@ the other way to decide. `GovernedStore` puts it below the same create, so that 
 its fence, its conflict checks and its settling of lost replies are one for both.
 
 A catalog is a class with six members, chosen by `spark.lakelog.catalog.<name>.class`; four more
-make, rename and drop tables. lakelog's own speaks Unity Catalog's Delta API.
+make, rename and drop tables, and one lists them. lakelog's own speaks Unity Catalog's Delta API.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from lakelog.core.errors import CatalogError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from lakelog.core.catalogs.names import TableName
 
@@ -272,6 +272,21 @@ class Catalog(ABC):
             CatalogError: it was refused, or it is not known whether it was done.
         """
         raise self._makes_none(table.name)
+
+    def table_names(self, schema: str | None = None) -> Iterator[TableName]:
+        """The tables of Delta's format; views, and tables of other formats, are left out.
+
+        Args:
+            schema: its name within the catalog; all schemas where none is given.
+
+        Raises:
+            TableNotFoundError: there is no such schema.
+            CatalogError: the catalog lists none, as here, or can't be reached, or refuses.
+        """
+        raise CatalogError(
+            f"{self.name}{f'.{schema}' if schema else ''}: the catalog {self.name} "
+            f"({type(self).__name__}) lists no tables. Name each of them."
+        )
 
     def _makes_none(self, name: TableName) -> CatalogError:
         return CatalogError(

@@ -18,7 +18,7 @@ SPARK_PREFIX: Final = "spark.sql.catalog."
 UNITY_CLASS: Final = "io.unitycatalog.spark.UCSingleCatalog"
 """The class by which Spark's conf says that a catalog is Unity Catalog."""
 _PART: Final = r"(?:`(?:[^`]|``)+`|[^`./\\:\s]+)"
-_NAME: Final = re.compile(rf"({_PART})\.({_PART})\.({_PART})")
+_NAME: Final = re.compile(rf"({_PART})(?:\.({_PART}))?(?:\.({_PART}))?")
 
 
 class TableName(NamedTuple):
@@ -69,5 +69,11 @@ def table_name(text: object, known: frozenset[str]) -> TableName | None:
 
 def spelled_name(text: str) -> TableName | None:
     """The name that a text has the form of, whatever catalogs there are."""
+    found = name_parts(text)
+    return TableName(*found) if found is not None and len(found) == 3 else None
+
+
+def name_parts(text: str) -> list[str] | None:
+    """The one to three parts of what has the form of a catalog's, a schema's or a table's name."""
     found = _NAME.fullmatch(text)
-    return None if found is None else TableName(*(_plain(part) for part in found.groups()))
+    return None if found is None else [_plain(each) for each in found.groups() if each is not None]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lakelog.core.alter.property_changes import KEPT_BY_THE_TABLE, planned_properties
     from lakelog.core.arguments import checked_progress
     from lakelog.core.catalogs.catalog_conf import CatalogConf
+    from lakelog.core.catalogs.listing import listed_by
     from lakelog.core.catalogs.names import TableName, known_catalogs, spelled_name, table_name
     from lakelog.core.catalogs.refusals import governed
     from lakelog.core.conf import illegal_option, option, travelling_conf
@@ -51,6 +52,7 @@ else:
             "alter.property_changes": "KEPT_BY_THE_TABLE planned_properties",
             "arguments": "checked_progress",
             "catalogs.catalog_conf": "CatalogConf",
+            "catalogs.listing": "listed_by",
             "catalogs.names": "TableName known_catalogs spelled_name table_name",
             "catalogs.refusals": "governed",
             "conf": "illegal_option option travelling_conf",

@@ -11,13 +11,17 @@ import pytest
 
 from lakelog.cli.ui import table_pages
 from lakelog.cli.ui.frame import TABS
+from lakelog.cli.ui.lake import Lake
 from lakelog.cli.ui.table_pages import MOST_ROWS
 from lakelog.core import DeltaLog, alter, create_table, delete_rows, write_arrow
+from lakelog.core.errors import TableNotFoundError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
 from support.html_page import HOSTILE
 from support.open_ui import open_ui
 from support.raw_log import PROTOCOL, RawLog, add, metadata
 from support.terminal import lakelog_json
+from support.unity_server import UnityServer, serving
+from support.unity_tables import make_table, other_client_commits, write_commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -395,3 +399,28 @@ def test_conflicts_are_those_of_the_command_and_of_the_table_that_is_shown(tmp_p
         assert "No event is about the table" in ui.get(f"{ui.table('other')}conflicts")
     with open_ui(str(folder)) as ui:
         assert "No events are given" in ui.get("/conflicts")
+
+
+def test_a_catalog_is_shown_by_its_names(tmp_path: Path) -> None:
+    with serving(UnityServer(tmp_path / "lake", token="t0ken")) as server:
+        for name in ("lake.s.orders", "lake.s.t"):
+            folder = make_table(server, name)
+        other_client_commits(server, folder, 1, 2)
+        # As a client leaves it that died before it was ratified.
+        write_commit(folder / f"_delta_log/{7:020d}.json", 1)
+        write_arrow(str(tmp_path / "plain"), {"id": [1]})
+        with open_ui("lake.s", str(tmp_path / "plain"), conf=server.conf()) as ui:
+            _, *rows = ui.see("/").tables["tables"]
+            assert [row[:2] for row in rows] == [
+                ["lake.s.orders", "0"],
+                ["lake.s.t", "1"],
+                ["plain", "0"],
+            ]
+            path = ui.table("lake.s.t")
+            for page in ("", "history", "version", "rows", "files", "diff"):
+                text = ui.get(f"{path}{page}")
+                assert "t0ken" not in text
+                assert "Versions 0 to 7" not in text
+            assert ui.see(f"{path}rows").tables["rows"][1:] == [["1"], ["2"]]
+            with pytest.raises(TableNotFoundError):
+                Lake(["lake.nothing"], server.conf()).require_places()

@@ -33,7 +33,7 @@ from lakelog.core.catalogs.contract import (
 from lakelog.core.catalogs.names import TableName
 from lakelog.core.catalogs.unity.changes import new_table, updates_for
 from lakelog.core.catalogs.unity.credentials import conf_of
-from lakelog.core.catalogs.unity.requests import RefusedError, Requests
+from lakelog.core.catalogs.unity.requests import LISTING_API, RefusedError, Requests
 from lakelog.core.clock import SystemClock
 from lakelog.core.errors import (
     CatalogError,
@@ -44,7 +44,7 @@ from lakelog.core.errors import (
 from lakelog.core.forks import lock_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from lakelog.core.catalogs.contract import CommitMetrics, MetadataChange
     from lakelog.core.clock import Clock
@@ -54,6 +54,7 @@ _CAPABILITIES: Final = CatalogCapabilities(
     most_unpublished=10, allows_maintenance=False, replays_are_seen=True
 )
 _GOVERNED: Final = "delta.feature.catalogManaged"
+_VIEWS: Final = frozenset({"VIEW", "MATERIALIZED_VIEW", "METRIC_VIEW"})
 _TRIES: Final = 3
 """Of a request whose reply was lost, and that was not done."""
 
@@ -369,6 +370,31 @@ class UnityCatalog(Catalog):
                 f"the catalog {self.name} described {name} in a way that is not its API's: "
                 f"{sorted(reply or ())} ({type(exc).__name__}: {exc})."
             ) from None
+
+    def table_names(self, schema: str | None = None) -> Iterator[TableName]:
+        """The Delta tables of a schema, or of all, page by page."""
+        if schema is None:
+            for found in self._listed("schemas", {}):
+                yield from self.table_names(found["name"])
+            return
+        for found in self._listed("tables", {"schema_name": schema}):
+            is_view = found.get("table_type") in _VIEWS
+            if found.get("data_source_format", "DELTA") == "DELTA" and not is_view:
+                yield TableName(self.name, schema, found["name"])
+
+    def _listed(self, what: str, of: dict[str, str]) -> Iterator[dict[str, Any]]:
+        query = {"catalog_name": self.name, **of}
+        while True:
+            try:
+                found = self._requests.get(f"/{what}", query, api=LISTING_API)
+            except RefusedError as exc:
+                name = TableName(self.name, of.get("schema_name", "*"), "*")
+                raise self._meant(name, exc) from None
+            yield from found.get(what) or ()
+            # Some servers end with an empty token, others with none.
+            if not found.get("next_page_token"):
+                return
+            query["page_token"] = found["next_page_token"]
 
     def _meant(self, name: TableName, refused: RefusedError) -> Exception:
         """What a refusal means for who asked for a table."""

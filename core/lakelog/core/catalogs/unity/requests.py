@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from lakelog.core.catalogs.catalog_conf import CatalogConf
     from lakelog.core.clock import Clock
 
-API: Final = "/api/2.1/unity-catalog/delta/v1"
+LISTING_API: Final = "/api/2.1/unity-catalog"
+"""Unity Catalog's own, of which the listing of tables is asked."""
+API: Final = f"{LISTING_API}/delta/v1"
 _TRIES: Final = 6
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 """Seconds."""
@@ -62,12 +64,13 @@ class Requests:
         """The server's."""
         return self._wire.url
 
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+    def get(self, path: str, query: Mapping[str, str] | None = None, *, api: str = API) -> Any:
         """Ask; repeated where the answer is lost, or says that the server is busy.
 
         Args:
             path: after the API's.
             query: its parameters.
+            api: another one's path.
 
         Returns:
             The JSON of the answer; None where it has none.
@@ -77,7 +80,7 @@ class Requests:
             CatalogError: it does not answer.
         """
         text = f"{path}?{urlencode(query)}" if query else path
-        return self._asked("GET", text, None, may_repeat=True)
+        return self._asked("GET", text, None, may_repeat=True, api=api)
 
     def post(self, path: str, body: object, *, may_repeat: bool = False) -> Any:
         """Have something done.
@@ -111,7 +114,9 @@ class Requests:
         """Release the connections."""
         self._wire.close()
 
-    def _asked(self, method: str, path: str, body: bytes | None, *, may_repeat: bool) -> Any:
+    def _asked(
+        self, method: str, path: str, body: bytes | None, *, may_repeat: bool, api: str = API
+    ) -> Any:
         began, renewed = self._clock.monotonic(), False
         left = seconds_left()
         lost, why = False, ""
@@ -120,7 +125,7 @@ class Requests:
             token: str | None = None
             try:
                 token = self._tokens.token()
-                reply = self._wire.send(method, API + path, body, self._headers(token, body))
+                reply = self._wire.send(method, api + path, body, self._headers(token, body))
                 why = f"it answered {reply.status}: {_said(reply, token)[1]}"
             except NotSentError as exc:
                 lost, why = False, str(exc)
