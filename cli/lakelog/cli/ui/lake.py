@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from lakelog.cli.files.live_numbers import row_counts, total
 from lakelog.cli.report.facts import doctor_facts, facts
 from lakelog.cli.secrets import Scrubber
-from lakelog.cli.table_options import later, looked_at, open_log, table_uri
+from lakelog.cli.table_options import later, looked_at, open_log, refuse_governed, table_uri
 from lakelog.cli.ui.walk import walk
 from lakelog.cli.ui.work import Shelf, Work
 from lakelog.core.engine.log import commit_times, find_segment, list_log
@@ -126,6 +126,8 @@ class Lake:
         self._gathering = threading.BoundedSemaphore(_GATHERED)
         self._reports: Shelf[Gathered] = Shelf(_REPORTS)
         self._snapshots: Shelf[Snapshot] = Shelf(_FILES)
+        self._of_paths: set[str] = set()
+        """Tables that no catalog governs, which no commit changes."""
 
     def require_places(self) -> None:
         """Make sure that the places are there; what is below them is not looked at.
@@ -176,16 +178,22 @@ class Lake:
 
         Raises:
             TableNotFoundError: there is no table, or no longer.
+            UnsupportedFeatureError: it is a path, and a catalog governs the table: what lies in
+                the folder is not what its versions are.
         """
         try:
-            return find_segment(log.store, log.table).version
+            version = find_segment(log.store, log.table).version
         except FileNotFoundError:
             raise
         except DeltaError:
-            version = list_log(log.store, log.table).latest()
-            if version is None:
+            latest = list_log(log.store, log.table).latest()
+            if latest is None:
                 raise
-            return version
+            version = latest
+        if log.table not in self._of_paths:
+            refuse_governed(log.store, log.table, version)
+            self._of_paths.add(log.table)
+        return version
 
     def snapshot(self, log: DeltaLog, version: int, earlier: Snapshot | None = None) -> Snapshot:
         """A version of a table, also of one whose rows lakelog can't read.

@@ -16,7 +16,7 @@ from lakelog.cli.ui.server import Answer
 from lakelog.cli.ui.table_pages import TablePages
 from lakelog.core.engine.conditions import text_limit
 from lakelog.core.engine.shown import html_text
-from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
 from lakelog.logstores.limits import call_with
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ class Site:
 def _status(error: Exception) -> HTTPStatus:
     if isinstance(error, FileNotFoundError):
         return HTTPStatus.NOT_FOUND
-    if isinstance(error, (BadFieldError, DeltaAnalysisError, click.UsageError)):
+    refused = (BadFieldError, DeltaAnalysisError, UnsupportedFeatureError, click.UsageError)
+    if isinstance(error, refused):
         return HTTPStatus.BAD_REQUEST
     return HTTPStatus.INTERNAL_SERVER_ERROR

@@ -424,3 +424,20 @@ def test_a_catalog_is_shown_by_its_names(tmp_path: Path) -> None:
             assert ui.see(f"{path}rows").tables["rows"][1:] == [["1"], ["2"]]
             with pytest.raises(TableNotFoundError):
                 Lake(["lake.nothing"], server.conf()).require_places()
+
+
+def test_a_table_that_a_catalog_governs_is_not_shown_by_its_folder(tmp_path: Path) -> None:
+    server = UnityServer(tmp_path)
+    folder = make_table(server)
+    other_client_commits(server, folder, 1)
+    # As a client leaves it that died before it was ratified: above the catalog's newest version.
+    write_commit(folder / f"_delta_log/{7:020d}.json", 1)
+    with open_ui(str(tmp_path)) as opened:
+        (_, row) = opened.see("/").tables["tables"]
+        assert row[1:3] == ["", ""]
+        assert "Path-based access" in " ".join(row)
+        path = opened.table(folder.name)
+        for page in ("", "history", "version", "rows", "files", "diff"):
+            text = opened.get(f"{path}{page}", 400)
+            assert "PATH_BASED_ACCESS" in text
+            assert "Versions 0" not in text
