@@ -38,6 +38,13 @@ ALLOWED = {
     "removes a staged commit of its own that nobody ratified",
     ("core/lakelog/core/catalogs/governed_store.py", "staged"): "a store: it hands on",
     ("core/lakelog/core/catalogs/governed_store.py", "write"): "the same, but of no version",
+    **{
+        ("core/lakelog/core/catalogs/renewed_files.py", name): "a file system: it hands on"
+        for name in (
+            *("copy_file", "delete_dir", "delete_dir_contents", "delete_file", "move"),
+            *("open_append_stream", "open_output_stream"),
+        )
+    },
     ("core/lakelog/core/dml/appending/segments.py", "delete_files"): "in the appender's own folder",
     ("core/lakelog/core/transaction/host_queue.py", "rename"): "in the queue of this user and "
     "host, in a folder for temporary files",

@@ -225,6 +225,12 @@ GCS_INTERVAL: Final[Key[float | None]] = Key(
     least=0,
     most=60,
 )
+GCS_TOKEN: Final[Key[str | None]] = Key(
+    f"{LAKELOG_PREFIX}gcs.accessToken",
+    "text",
+    None,
+    "An access token of Google's, until it ends; a catalog's reaches the store by this key.",
+)
 DYNAMODB_ENDPOINT: Final[Key[str | None]] = Key(
     f"{LAKELOG_PREFIX}s3dynamodb.endpoint", "text", None, "The URL of DynamoDB, for emulators."
 )

@@ -622,6 +622,13 @@ class GovernedStore(LogStore):
     @property
     def filesystem(self) -> pyarrow.fs.FileSystem:
         """The storage of data files and checkpoints."""
+        if not self._inner.asks_for_credentials:
+            return self._files()
+        from lakelog.core.catalogs.renewed_files import renewed_filesystem
+
+        return renewed_filesystem(self._files)
+
+    def _files(self) -> pyarrow.fs.FileSystem:
         return self._inner().filesystem
 
     @property

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 GOOGLE: Final = "https://storage.googleapis.com"
 PREFIXES: Final = ("fs.gs.auth.", "google.cloud.auth.")
 
-Auth = Literal["default", "anonymous", "keyfile", "key", "federation", "user"]
+Auth = Literal["default", "anonymous", "keyfile", "key", "federation", "user", "token"]
 
 _TYPES: Final[Mapping[str, Auth]] = {
     "APPLICATION_DEFAULT": "default",
@@ -47,7 +47,8 @@ class GCSSettings:
     file: str | None = None
     """The JSON key of a service account, or the configuration of a federation."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    """E-mail, key id and key of a service account; or client id, client secret, refresh token."""
+    """E-mail, key id and key of a service account; client id, client secret, refresh token; or an
+    access token."""
     impersonated: str | None = None
     """The service account to act as."""
     paying_project: str | None = None
@@ -148,6 +149,8 @@ def _root_url(conf: Mapping[str, str]) -> str:
 
 
 def _auth(conf: Mapping[str, str], root_url: str) -> Auth:
+    if keys.GCS_TOKEN.of(conf):
+        return "token"
     kind = _auth_setting(conf, "type")
     if kind is not None:
         if kind.upper() == "ACCESS_TOKEN_PROVIDER":
@@ -188,6 +191,8 @@ def _identity(conf: Mapping[str, str], auth: Auth) -> tuple[str | None, tuple[st
         return None, tuple(_needed(conf, name) for name in names)
     if auth == "user":
         return None, tuple(_needed(conf, name) for name in _USER)
+    if auth == "token":
+        return None, (keys.GCS_TOKEN.of(conf) or "",)
     return None, ()
 
 

@@ -134,6 +134,13 @@ def _user(settings: GCSSettings, scopes: list[str]) -> Any:
     )
 
 
+def _token(settings: GCSSettings, scopes: list[str]) -> Any:  # noqa: ARG001
+    from google.oauth2.credentials import Credentials
+
+    # It can't be renewed here: whoever gave it gives another one.
+    return Credentials(token=settings.secrets[0])
+
+
 _MAKERS: Final = {
     "default": _default,
     "anonymous": _anonymous,
@@ -141,4 +148,5 @@ _MAKERS: Final = {
     "key": _key,
     "federation": _federation,
     "user": _user,
+    "token": _token,
 }

@@ -37,6 +37,7 @@ _SHOWN: Final = {
     "key": "the service account's key in the conf",
     "federation": "the workload identity federation in {}",
     "user": "the user's login in the conf",
+    "token": "an access token in the conf",
 }
 
 

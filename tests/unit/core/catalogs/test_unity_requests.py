@@ -484,8 +484,10 @@ def test_vended_credentials_open_the_storage() -> None:
     assert azure.conf["spark.hadoop.fs.azure.sas.fixed.token.a.dfs.core.windows.net"] == "sig"
     assert conf_of([s3], "s3://bucket/other", "lake").conf == {}
     gcs = {"prefix": "gs://b", "config": {"gcs.oauth-token": "secret"}}
+    assert conf_of([gcs], "gs://b/t", "lake").conf == {"spark.lakelog.gcs.accessToken": "secret"}
+    other = {"prefix": "r2://b", "config": {"r2.odd-token": "secret"}}
     with pytest.raises(CatalogError, match=r"credentials = own") as caught:
-        conf_of([gcs], "gs://b/t", "lake")
+        conf_of([other], "r2://b/t", "lake")
     assert "secret" not in str(caught.value)
 
 

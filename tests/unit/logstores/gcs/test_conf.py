@@ -28,6 +28,21 @@ def settings(**conf: str) -> GCSSettings:
     return gcs_settings(spelled, 20.0)
 
 
+def test_a_token_of_a_catalog_goes_before_all_else() -> None:
+    conf = {
+        "spark.hadoop.fs.gs.auth.service.account.json.keyfile": "/no/such/file",
+        "spark.lakelog.gcs.accessToken": SECRET,
+    }
+    found = gcs_settings(conf, 20.0)
+    assert found.auth == "token"
+    assert SECRET not in repr(found)
+    pytest.importorskip("google.cloud.storage")
+    headers: dict[str, str] = {}
+    connection_of(found).session.credentials.apply(headers)
+    assert headers["authorization"] == f"Bearer {SECRET}"
+    assert SECRET not in str(log_store_for("gs://b/t", conf).settings())
+
+
 def test_an_empty_conf_means_google_with_its_default_credentials() -> None:
     assert settings() == GCSSettings(root_url=GOOGLE, auth="default")
 

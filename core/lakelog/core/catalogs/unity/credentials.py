@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from lakelog.core.catalogs.contract import Credentials
 from lakelog.core.errors import CatalogError
+from lakelog.logstores import keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,6 +53,8 @@ def conf_of(vended: Sequence[Mapping[str, Any]], location: str, catalog: str) ->
             f"{_HADOOP}fs.azure.account.auth.type.{host}": "SAS",
             f"{_HADOOP}fs.azure.sas.fixed.token.{host}": config["azure.sas-token"],
         }
+    elif "gcs.oauth-token" in config:
+        found = {keys.GCS_TOKEN.name: config["gcs.oauth-token"]}
     if not found:
         raise CatalogError(
             f"the catalog {catalog} vends credentials for {location} that no store of lakelog "

@@ -1,0 +1,143 @@
+"""Credentials that end are asked for again: before they do, in the middle of a write too."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pytest
+
+from lakelog.core import DeltaLog, create_table, read_arrow, write_arrow
+from lakelog.core.catalogs import resolution
+from lakelog.core.catalogs.contract import Credentials
+from lakelog.core.catalogs.renewed_files import renewed_filesystem
+from lakelog.core.hooks.background import wait_for_all
+from support.guarded_store import KEY, GuardedStore
+from support.manual_clock import ManualClock
+from support.model_catalog import CONF, ModelCatalog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from lakelog.core.catalogs.contract import CatalogTable, StagedTable
+
+NAME = "model.s.t"
+GUARDED = {
+    "spark.lakelog.catalog.model.class": CONF["spark.lakelog.catalog.model.class"],
+    "spark.delta.logStore.memory.impl": "support.guarded_store.GuardedStore",
+}
+HOUR = 3_600_000
+"""Milliseconds."""
+
+
+class Vendor:
+    """Gives a key an hour; the one before ends with it."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
+        self.given = 0
+
+    def __call__(
+        self, catalog: object, table: CatalogTable | StagedTable, *, write: bool
+    ) -> Credentials:
+        self.given += 1
+        GuardedStore.valid = f"key-{self.given}"
+        ends = self.clock.now_ms() + HOUR
+        return Credentials(conf={KEY: GuardedStore.valid}, ends_at_ms=ends)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def vendor(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Vendor]:
+    ModelCatalog.reset()
+    GuardedStore.refused.clear()
+    made = Vendor(clock)
+    monkeypatch.setattr(ModelCatalog, "credentials", lambda *a, **k: made(*a, **k))
+    yield made
+    assert wait_for_all(60)
+    ModelCatalog.reset()
+
+
+def table(clock: ManualClock) -> DeltaLog:
+    create_table(NAME, "id bigint, p string", partition_by="p", conf=GUARDED)
+    resolution._vended.clear()  # what was asked for by another clock
+    return DeltaLog.for_table(NAME, GUARDED, clock)
+
+
+def test_a_long_write_goes_on_with_new_credentials(vendor: Vendor, clock: ManualClock) -> None:
+    log = table(clock)
+    before = vendor.given
+
+    many = 1 << 17  # so that each batch is written before the next one is read
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for number in range(4):
+            yield pa.record_batch({"id": range(many), "p": [f"p{number}"] * many})
+            clock.advance(0.95 * HOUR / 1000)
+            GuardedStore.valid = "none, until a new one is asked for"
+
+    write_arrow(log, rows(), mode="append")
+    assert vendor.given >= before + 2
+    assert GuardedStore.refused == []
+    assert read_arrow(log, columns=["id"]).num_rows == 4 * many
+
+
+def test_opening_again_asks_for_none_while_they_live(vendor: Vendor, clock: ManualClock) -> None:
+    log = table(clock)
+    log.update()
+    given = vendor.given
+    for _ in range(3):
+        DeltaLog.for_table(NAME, GUARDED, clock).update()
+    assert vendor.given == given
+    clock.advance(0.95 * HOUR / 1000)
+    log.update()
+    DeltaLog.for_table(NAME, GUARDED, clock).update()
+    assert vendor.given == given + 1
+
+
+def test_the_file_system_is_another_one_at_each_call(tmp_path: Path) -> None:
+    local, asked = pafs.LocalFileSystem(), list[int]()
+
+    def current() -> Any:
+        asked.append(1)
+        return local
+
+    filesystem = renewed_filesystem(current)
+    a, b, c = (str(tmp_path / each) for each in ("d/a", "d/b", "d/c"))
+    filesystem.create_dir(str(tmp_path / "d"))
+    with filesystem.open_output_stream(a) as sink:
+        sink.write(b"x")
+    filesystem.copy_file(a, b)
+    filesystem.move(b, c)
+    with filesystem.open_input_stream(c) as source:
+        assert source.read() == b"x"
+    with filesystem.open_input_file(a) as source:
+        assert source.size() == 1
+    with filesystem.open_append_stream(a) as sink:
+        sink.write(b"y")
+    assert filesystem.get_file_info(a).size == 2
+    assert len(filesystem.get_file_info(pafs.FileSelector(str(tmp_path / "d")))) == 2
+    assert filesystem.normalize_path(a) == a
+    filesystem.delete_file(a)
+    filesystem.delete_dir_contents(str(tmp_path / "d"))
+    filesystem.delete_dir(str(tmp_path / "d"))
+    assert filesystem.type_name == "py::renewed local"
+    assert len(asked) >= 12
+    assert filesystem == renewed_filesystem(current)
+    with pytest.raises(PermissionError):
+        filesystem.handler.delete_root_dir_contents()
+
+
+def test_elsewhere_it_is_that_of_now(tmp_path: Path) -> None:
+    filesystem = renewed_filesystem(pafs.LocalFileSystem)
+    there = pickle.loads(pickle.dumps(filesystem))
+    with there.open_output_stream(str(tmp_path / "a")) as sink:
+        sink.write(b"x")
+    assert (tmp_path / "a").read_bytes() == b"x"
