@@ -190,20 +190,27 @@ def later(log: DeltaLog, earlier: Snapshot, segment: LogSegment) -> Snapshot | N
 def refuse_governed(store: LogStore, place: str, version: int | None) -> None:
     """Refuse to show by its path a table that a catalog governs.
 
-    A log that can't be read doesn't say it.
+    The folder of such a table may have holes, where commits are not published: its oldest version
+    says it then. A log of which neither can be read doesn't.
 
     Raises:
         UnsupportedFeatureError: it is such a table.
     """
     from lakelog.core.engine.commit import refuse_path
-    from lakelog.core.engine.log import load_state
+    from lakelog.core.engine.log import list_log, load_state
     from lakelog.core.errors import DeltaError
 
-    try:
-        state = load_state(store, place, version)
-    except (DeltaError, OSError, ValueError):
+    def oldest() -> int | None:
+        return list_log(store, place).earliest()
+
+    versions: tuple[Callable[[], int | None], ...] = (lambda: version, oldest)
+    for which in versions:
+        try:
+            state = load_state(store, place, which())
+        except (DeltaError, OSError, ValueError):
+            continue
+        refuse_path(store, state.protocol, state.metadata, place)
         return
-    refuse_path(store, state.protocol, state.metadata, place)
 
 
 def whole_number(text: str) -> int | None:

@@ -67,6 +67,7 @@ def vendor(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Vend
 
 def table(clock: ManualClock) -> DeltaLog:
     create_table(NAME, "id bigint, p string", partition_by="p", conf=GUARDED)
+    assert wait_for_all(60)
     resolution._vended.clear()  # what was asked for by another clock
     return DeltaLog.for_table(NAME, GUARDED, clock)
 
