@@ -12,7 +12,7 @@ import pytest
 from lakelog.core import DeltaLog, delete_rows, read_arrow, write_arrow
 from support.delta_spark import PeerUnavailableError
 from support.servers.standalone import until
-from support.unity_judges import Judge, duckdb_judge
+from support.unity_judges import Judge, duckdb_judge, kernel_judge
 from support.unity_server import UnityServer, Ways, serving
 from support.unity_tables import make_table, other_client_commits
 
@@ -29,10 +29,15 @@ def server(tmp_path: Path) -> Iterator[UnityServer]:
         yield served
 
 
-@pytest.fixture(params=[pytest.param("duckdb", marks=pytest.mark.needs("duckdb_unity"))])
+@pytest.fixture(
+    params=[
+        pytest.param("duckdb", marks=pytest.mark.needs("duckdb_unity")),
+        pytest.param("kernel", marks=[pytest.mark.nightly, pytest.mark.timeout(1000)]),
+    ]
+)
 def command(request: pytest.FixtureRequest) -> tuple[str, ...]:
     try:
-        return {"duckdb": duckdb_judge}[request.param]()
+        return {"duckdb": duckdb_judge, "kernel": kernel_judge}[request.param]()
     except PeerUnavailableError as exc:
         pytest.skip(str(exc))
 

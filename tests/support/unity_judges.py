@@ -7,10 +7,12 @@ one column `id long`. Each line that it is given is a command, and it answers wi
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from support.delta_spark import PeerUnavailableError, cache_folder, exclusively, run
 from support.tools import tool
 from support.venvs import kept_environment
 
@@ -21,6 +23,8 @@ DUCKDB: Final = "1.5.5"
 """The newest that has these extensions in the index."""
 _EXTENSIONS: Final = ("httpfs", "delta", "unity-catalog")
 _DUCKDB_PROGRAM: Final = Path(__file__).with_name("duckdb_judge.py")
+
+_KERNEL_SOURCES: Final = Path(__file__).with_name("rust") / "kernel_judge"
 
 
 class JudgeError(Exception):
@@ -37,6 +41,26 @@ def duckdb_judge() -> tuple[str, ...]:
     wanted = [f"duckdb-extension-{name}=={DUCKDB}" for name in _EXTENSIONS]
     python = kept_environment(f"duckdb-{DUCKDB}", f"duckdb=={DUCKDB}", *wanted)
     return str(python), str(_DUCKDB_PROGRAM)
+
+
+def kernel_judge() -> tuple[str, ...]:
+    """delta-kernel-rs by its crates for Unity Catalog, built once. That takes minutes, so it is no
+    tool that is built with the others.
+
+    Raises:
+        PeerUnavailableError: Rust is missing, or the build failed.
+    """
+    if shutil.which("cargo") is None:
+        raise PeerUnavailableError("no `cargo` on the PATH; Rust builds delta-kernel-rs")
+    cache = cache_folder()
+    folder = cache / "kernel-judge"
+    cache.mkdir(parents=True, exist_ok=True)
+    with exclusively(cache / "kernel-judge.lock"):
+        shutil.copytree(_KERNEL_SOURCES, folder / "source", dirs_exist_ok=True)
+        manifest = folder / "source" / "Cargo.toml"
+        target = folder / "target"
+        run(["cargo", "build", "--manifest-path", str(manifest), "--target-dir", str(target)])
+    return (str(target / "debug" / "kernel_judge"),)
 
 
 class Judge:
