@@ -288,7 +288,8 @@ def writers() -> tuple[int, list[str]]:
         write(10, 236, "Fairness: 1 where all made as many", "strong", "start"),
         write(10, 428, "dashed: what one writer makes there", "small", "start"),
     ]
-    for at, (who, kind) in enumerate(_KINDS.items()):
+    known = [who for who in _KINDS if any(each.who == who for each in found)]
+    for at, (who, kind) in enumerate((who, _KINDS[who]) for who in known):
         x = (300, 410, 570)[at]
         marks.append(f'<path class="curve {kind}" d="M{x} 424h24"/>')
         marks.append(write(x + 30, 428, who, "small", "start"))
