@@ -23,10 +23,11 @@ def command(name: str, conf: dict[str, str], if_exists: bool, yes: bool, as_json
     """
     from lakelog.core import drop_table
 
+    scrubber = Scrubber(conf)
     if not yes:
-        confirm(f"Drop {name}?")
+        confirm(f"Drop {scrubber.text(name)}?")
     done = drop_table(name, if_exists=if_exists, conf=conf)
-    found = Scrubber(conf).data({"table": name, "dropped": done})
+    found = scrubber.data({"table": name, "dropped": done})
     if as_json:
         print_json(found)
         return

@@ -42,6 +42,9 @@ class DeltaLog(TableLog):
                 this log has seen within the last second, and the create of the next version finds
                 out whether there is a newer one. What was committed before the transaction, and is
                 not known here, then counts as committed beside it: new metadata is a conflict.
+
+        Raises:
+            TableNotFoundError: its catalog has the table no more.
         """
         from lakelog.core.transaction.optimistic import OptimisticTransaction
 
@@ -51,6 +54,9 @@ class DeltaLog(TableLog):
         try:
             snapshot: Snapshot | None = self.update()
         except TableNotFoundError:
+            store = governed(self._store)
+            if store is not None and store.unmade is None:
+                raise  # a table that is gone from its catalog is made anew by its name alone
             snapshot = None
         return OptimisticTransaction(self, snapshot)
 

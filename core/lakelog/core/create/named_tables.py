@@ -85,8 +85,8 @@ def _named(text: str, conf: Mapping[str, str] | None) -> tuple[TableName, Catalo
     found = table_name(text, settings.derived(known_catalogs))
     if found is None:
         raise DeltaAnalysisError(
-            f"{shown(text)} is no name in a catalog: catalog.schema.table, with the catalog in the "
-            "conf: spark.sql.catalog.<catalog>.uri. A table at a path is moved or deleted with its "
-            "folder.",
+            f"{shown(str(text))} is no name in a catalog: catalog.schema.table, with the catalog "
+            "in the conf: spark.sql.catalog.<catalog>.uri. A table at a path is moved or deleted "
+            "with its folder.",
         )
     return found, catalog_for(found.catalog, settings)

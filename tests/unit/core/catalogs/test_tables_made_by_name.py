@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -316,6 +316,35 @@ def test_what_has_no_name_is_neither_renamed_nor_dropped(tmp_path: Path) -> None
         drop_table(str(tmp_path))
     with pytest.raises(DeltaAnalysisError, match="no name in a catalog"):
         rename_table("lake.s.t", "lake.s.u")
+    for odd in (tmp_path, 7, None):
+        with pytest.raises(DeltaAnalysisError, match="no name in a catalog"):
+            drop_table(cast("Any", odd))
+
+
+@pytest.mark.parametrize("what", ["rename", "drop"])
+def test_a_request_that_comes_late_was_ours(server: UnityServer, what: str) -> None:
+    conf = server.conf()
+    write_arrow(NAME, {"id": [1]}, conf=conf)
+    asked: list[str] = []
+
+    def late(request: Request) -> None:
+        if request.method == "DELETE" or request.path.endswith("/rename"):
+            asked.append(request.path)
+            if len(asked) == 1:
+                raise FaultError(None)
+            # The first one is done now, just before the second.
+            table = server.tables.pop(("lake", "s", "t"))
+            if what == "rename":
+                server.tables["lake", "s", "u"] = table
+
+    server.before = late
+    if what == "rename":
+        rename_table(NAME, "lake.s.u", conf=conf)
+        assert ids(server, "lake.s.u") == [1]
+    else:
+        assert drop_table(NAME, conf=conf)
+        assert server.tables == {}
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("fault", ["lost", "not done"])
@@ -406,6 +435,9 @@ def test_the_command_line(server: UnityServer, tmp_path: Path) -> None:
     run("rename", "lake.s.copy", "lake.s.moved")
     assert ids(server, "lake.s.moved") == [1, 2]
     assert "pass --yes" in run("drop", "lake.s.moved", code=2)
+    asked = run("drop", "s3://key:s3cr3t@bucket/t", code=2)
+    assert "pass --yes" in asked
+    assert "s3cr3t" not in asked
     run("drop", "lake.s.moved", "--yes")
     run("drop", "lake.s.moved", "--yes", "--if-exists")
     run("drop", "lake.s.moved", "--yes", code=2)

@@ -7,7 +7,9 @@ import sys
 import threading
 import traceback
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
@@ -28,11 +30,10 @@ from support.forward_proxy import HOST, ForwardProxy
 from support.loopback_tls import tls_of_loopback
 from support.manual_clock import ManualClock
 from support.unity_server import FaultError, Request, UnityServer, Ways, serving
-from support.unity_tables import BASE, make_table
+from support.unity_tables import BASE, make_table, other_client_commits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 T = TableName("lake", "s", "t")
 
@@ -186,6 +187,83 @@ def test_an_answer_that_describes_no_table(body: bytes) -> None:
         UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock()).load(T)
 
 
+@pytest.mark.parametrize("endpoints", [b"null", b"7", b'"all"', b"[7]"])
+def test_a_server_that_lists_its_calls_oddly_is_used(server: UnityServer, endpoints: bytes) -> None:
+    _, table = server.answer("GET", f"{BASE}/catalogs/lake/schemas/s/tables/t", b"", {})
+    agreed = answer(b'{"protocol-version":"1.0","endpoints":' + endpoints + b"}")
+    with answering(agreed, answer(json.dumps(table).encode())) as url:
+        known = UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock())
+        assert known.load(T).latest == 0
+
+
+@pytest.mark.parametrize("part", [".", "..", "\ud800"])
+def test_a_name_that_no_url_can_have_is_refused(server: UnityServer, part: str) -> None:
+    known = catalog(server)
+    table = known.load(T)
+    server.seen.clear()
+    for name in (TableName("lake", "s", part), TableName("lake", part, "t")):
+        for use in (known.load, known.stage_table, partial(known.rename_table, table)):
+            with pytest.raises(DeltaAnalysisError, match="can't be a part of a name"):
+                use(name)
+    assert server.seen == []
+
+
+@pytest.mark.parametrize("odd", [None, 7, "", [], {}])
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("metadata", "table-uuid"),
+        ("metadata", "location"),
+        ("commits", 0, "file-name"),
+        ("commits", 0, "file-size"),
+        ("commits", 0, "timestamp"),
+        ("commits", 0, "file-modification-timestamp"),
+    ],
+)
+def test_a_table_with_a_value_of_another_kind(
+    server: UnityServer, place: tuple[Any, ...], odd: Any
+) -> None:
+    if place[-1] in ("file-size", "timestamp", "file-modification-timestamp") and odd == 7:
+        odd = "7"
+    other_client_commits(server, Path(server.table("lake.s.t").location[len("file://") :]), 1)
+    _, table = server.answer("GET", f"{BASE}/catalogs/lake/schemas/s/tables/t", b"", {})
+    table = json.loads(json.dumps(table))
+    *way, last = place
+    found = table
+    for each in way:
+        found = found[each]
+    found[last] = odd
+    with (
+        answering(AGREED, answer(json.dumps(table).encode())) as url,
+        pytest.raises(CatalogError, match="not its API's"),
+    ):
+        UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock()).load(T)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"table-id": 7},
+        {"location": None},
+        {"location": ""},
+        {"required-protocol": {"reader-features": [7]}},
+        {"required-properties": {"a": 7}},
+    ],
+)
+def test_a_place_with_a_value_of_another_kind(odd: dict[str, Any]) -> None:
+    given = {
+        "table-id": "id",
+        "location": "file:///nowhere",
+        "required-protocol": {"reader-features": [], "writer-features": []},
+        "required-properties": {},
+    }
+    with (
+        answering(AGREED, answer(json.dumps({**given, **odd}).encode())) as url,
+        pytest.raises(CatalogError, match="not its API's"),
+    ):
+        UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock()).stage_table(T)
+
+
 def test_a_redirect_is_named_and_not_followed() -> None:
     moved = answer(b"", 307, more="Location: https://me:pass@elsewhere/api?sig=s3cr3t\r\n")
     with (
@@ -251,7 +329,19 @@ def test_a_login_that_is_busy_is_asked_again(server: UnityServer) -> None:
     assert server.seen[-1].headers["Authorization"] == "Bearer t"
 
 
-@pytest.mark.parametrize("vended", [[1], 7, [{"config": {"s3.access-key-id": "s3cr3t"}}]])
+@pytest.mark.parametrize(
+    "vended",
+    [
+        [1],
+        7,
+        [{"config": {"s3.access-key-id": "s3cr3t"}}],
+        [{"config": {"s3.access-key-id": "s3cr3t", "s3.secret-access-key": None}}],
+        [{"config": {"s3.access-key-id": "s3cr3t", "s3.secret-access-key": 7}}],
+        [{"config": "s3cr3t"}],
+        [{"config": {"azure.sas-token": "s3cr3t"}, "expiration-time-ms": "2026-01-01"}],
+        [{"config": {"azure.sas-token": "s3cr3t"}, "expiration-time-ms": -1}],
+    ],
+)
 def test_credentials_in_another_form_are_refused(server: UnityServer, vended: Any) -> None:
     server.credentials = lambda table, _: (
         [{"prefix": table.location, **vended[0]}]
@@ -483,6 +573,9 @@ def test_vended_credentials_open_the_storage() -> None:
     azure = conf_of([sas], "abfss://c@a.dfs.core.windows.net/t", "lake")
     assert azure.conf["spark.hadoop.fs.azure.sas.fixed.token.a.dfs.core.windows.net"] == "sig"
     assert conf_of([s3], "s3://bucket/other", "lake").conf == {}
+    for end in (None, 2**63 - 1):
+        given = [{**s3, "expiration-time-ms": end}]
+        assert conf_of(given, "s3://bucket/t", "lake").ends_at_ms is None
     gcs = {"prefix": "gs://b", "config": {"gcs.oauth-token": "secret"}}
     assert conf_of([gcs], "gs://b/t", "lake").conf == {"spark.lakelog.gcs.accessToken": "secret"}
     other = {"prefix": "r2://b", "config": {"r2.odd-token": "secret"}}

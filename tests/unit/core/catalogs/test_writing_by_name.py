@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lakelog.core import DeltaLog, clone, delete_rows, read_arrow, update_rows, write_arrow
+from lakelog.core import (
+    DeltaLog,
+    clone,
+    create_table,
+    delete_rows,
+    read_arrow,
+    update_rows,
+    write_arrow,
+)
 from lakelog.core.alter import set_properties, unset_properties
 from lakelog.core.catalogs.unity.wire import NotSentError, Reply, Wire
 from lakelog.core.errors import (
@@ -23,7 +31,7 @@ from support.unity_server import FaultError, Request, UnityServer, Ways, serving
 from support.unity_tables import make_table, other_client_commits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 NAME = "lake.s.t"
@@ -290,6 +298,32 @@ def test_a_refusal_leaves_nothing_behind(server: UnityServer) -> None:
     assert ids(server) == []
     assert list((folder / "_delta_log/_staged_commits").iterdir()) == []
     assert list(folder.glob("*.parquet")) == []
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda log: write_arrow(log, {"id": [1]}, mode="append"),
+        lambda log: write_arrow(log, {"id": [1]}, mode="overwrite"),
+        lambda log: create_table(log, "id bigint", mode="create_or_replace"),
+    ],
+    ids=["append", "overwrite", "replace"],
+)
+def test_an_open_log_does_not_make_a_table_that_is_gone(
+    server: UnityServer, write: Callable[[DeltaLog], int], again: bool
+) -> None:
+    folder = make_table(server)
+    log = DeltaLog.for_table(NAME, server.conf())
+    _ = log.snapshot
+    server.drop(NAME)
+    if again:
+        make_table(server)
+    before = sorted(folder.rglob("*"))
+    for _ in range(2):
+        with pytest.raises(TableNotFoundError, match="pen it"):
+            write(log)
+    assert sorted(folder.rglob("*")) == before
 
 
 def test_a_table_that_was_made_again_is_no_retryable_conflict(server: UnityServer) -> None:

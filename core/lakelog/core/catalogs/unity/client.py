@@ -194,6 +194,7 @@ class UnityCatalog(Catalog):
 
     def stage_table(self, name: TableName) -> StagedTable:
         """Set a place aside; one that stays unused is seen by nobody."""
+        _path(name)  # of a name that no request could have, no table is made
         self._agree()
         try:
             reply = self._requests.post(
@@ -206,12 +207,14 @@ class UnityCatalog(Catalog):
             asked = reply["required-properties"]
             return StagedTable(
                 name=name,
-                table_id=reply["table-id"],
-                location=reply["location"],
+                table_id=_text(reply["table-id"]),
+                location=_text(reply["location"]),
                 features=frozenset(
-                    (*protocol.get("reader-features", ()), *protocol.get("writer-features", ()))
+                    _text(each)
+                    for kind in ("reader-features", "writer-features")
+                    for each in protocol.get(kind, ())
                 ),
-                properties={key: value for key, value in asked.items() if value is not None},
+                properties={key: _text(value) for key, value in asked.items() if value is not None},
             )
         except (KeyError, TypeError, AttributeError, ValueError) as exc:
             raise CatalogError(
@@ -236,6 +239,7 @@ class UnityCatalog(Catalog):
 
     def rename_table(self, table: CatalogTable, name: TableName) -> None:
         """Give the table another name; what the server leaves open is looked at."""
+        _path(name)  # by a name that no request could have it would not be found again
         body = {"new-name": name.table}
 
         def ask() -> None:
@@ -276,6 +280,11 @@ class UnityCatalog(Catalog):
                 break
             except UnansweredError as exc:
                 said = exc
+            except (TableNotFoundError, NameTakenError):
+                # By the first request, perhaps, which came late.
+                if said is None or not is_done():
+                    raise
+                break
         else:
             if not is_done():
                 raise CatalogError(
@@ -322,7 +331,7 @@ class UnityCatalog(Catalog):
         try:
             said = self._requests.get("/config", query) or {}
             speaks = said.get("protocol-version")
-            self._takes_metrics = any("/metrics" in str(each) for each in said.get("endpoints", ()))
+            self._takes_metrics = "/metrics" in str(said.get("endpoints"))
         except RefusedError as exc:
             if exc.fields["type"] == "NoSuchCatalog":
                 raise self._meant(TableName(self.name, "", ""), exc) from None
@@ -356,8 +365,8 @@ class UnityCatalog(Catalog):
                 )
             return CatalogTable(
                 name=name,
-                table_id=metadata["table-uuid"],
-                location=metadata["location"],
+                table_id=_text(metadata["table-uuid"]),
+                location=_text(metadata["location"]),
                 is_governed=governed,
                 latest=latest,
                 commits=MappingProxyType(commits),
@@ -427,12 +436,25 @@ class UnityCatalog(Catalog):
 
 
 def _schema_path(name: TableName) -> str:
-    catalog, schema = quote(name.catalog, safe=""), quote(name.schema, safe="")
-    return f"/catalogs/{catalog}/schemas/{schema}"
+    return f"/catalogs/{_quoted(name.catalog)}/schemas/{_quoted(name.schema)}"
 
 
 def _path(name: TableName) -> str:
-    return f"{_schema_path(name)}/tables/{quote(name.table, safe='')}"
+    return f"{_schema_path(name)}/tables/{_quoted(name.table)}"
+
+
+def _quoted(part: str) -> str:
+    try:
+        found = quote(part, safe="")
+    except UnicodeEncodeError:
+        found = ""
+    # Proxies and servers take the dots for folders, of which this one is none.
+    if found in ("", ".", ".."):
+        raise DeltaAnalysisError(
+            f"{part!r} can't be a part of a name in a catalog: choose another one, of characters "
+            "and not of dots alone."
+        )
+    return found
 
 
 def _reporting(published: int) -> dict[str, Any]:
@@ -441,9 +463,21 @@ def _reporting(published: int) -> dict[str, Any]:
 
 def _commit(value: Mapping[str, Any]) -> RatifiedCommit:
     return RatifiedCommit(
-        version=value["version"],
-        file_name=value["file-name"],
-        size=value["file-size"],
-        timestamp=value["timestamp"],
-        modification_time=value["file-modification-timestamp"],
+        version=_number(value["version"]),
+        file_name=_text(value["file-name"]),
+        size=_number(value["file-size"]),
+        timestamp=_number(value["timestamp"]),
+        modification_time=_number(value["file-modification-timestamp"]),
     )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"no text, but {type(value).__name__}")
+    return value
+
+
+def _number(value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"no number, but {type(value).__name__}")
+    return value

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _HADOOP: Final = "spark.hadoop."
+_NEVER: Final = 253_402_300_800_000
+"""The year 10000, in milliseconds: what ends then or later has no end."""
 _SIMPLE: Final = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
 _TEMPORARY: Final = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
 
@@ -27,12 +29,14 @@ def conf_of(vended: Sequence[Mapping[str, Any]], location: str, catalog: str) ->
 
     Raises:
         CatalogError: they are of a kind that no store takes.
+        KeyError: one lacks its other half.
+        TypeError: they are not what the API says; as an `AttributeError`.
     """
     fitting = [each for each in vended if _covers(each.get("prefix") or "", location)]
     if not fitting:
         return Credentials(conf={})
     best = max(fitting, key=lambda each: len(each.get("prefix") or ""))
-    config, ends = dict(best.get("config") or {}), best.get("expiration-time-ms")
+    config, ends = _texts(best.get("config") or {}), _end(best.get("expiration-time-ms"))
     if not config:
         return Credentials(conf={}, ends_at_ms=ends)
     parts = urlsplit(location)
@@ -62,6 +66,19 @@ def conf_of(vended: Sequence[Mapping[str, Any]], location: str, catalog: str) ->
             f"spark.lakelog.catalog.{catalog}.credentials = own."
         )
     return Credentials(conf=found, ends_at_ms=ends)
+
+
+def _texts(config: Mapping[str, Any]) -> dict[str, str]:
+    found = {key: value for key, value in config.items() if value is not None}
+    if not all(isinstance(value, str) for value in found.values()):
+        raise TypeError
+    return found
+
+
+def _end(value: Any) -> int | None:
+    if value is not None and (not isinstance(value, int) or value < 0):
+        raise TypeError
+    return None if value is None or value >= _NEVER else value
 
 
 def _covers(prefix: str, location: str) -> bool:
