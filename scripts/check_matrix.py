@@ -17,6 +17,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -155,7 +156,9 @@ def _tests(python: Path, name: str, what: str) -> str:
     env |= {"LAKELOG_CLASS_ARCHIVES": "never", "LAKELOG_EXAMPLES": _EXAMPLES}
     command = [str(python), "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"]
     command += sorted(str(each.relative_to(REPOSITORY)) for each in REPOSITORY.glob(what))
-    with log.open("w") as out:
+    # Runs that end at once would stumble over each other where pytest deletes what is old.
+    with log.open("w") as out, tempfile.TemporaryDirectory(prefix="m") as folder:
+        env["PYTEST_DEBUG_TEMPROOT"] = folder
         try:
             code = subprocess.run(
                 command,
