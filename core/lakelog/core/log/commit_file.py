@@ -216,8 +216,18 @@ def parse_commit(data: bytes, version: int, path: str, budget: LogBudget | None 
     if budget is not None and is_large:
         left = head if head is not None else sum(len(line) for _, line in rest)
         budget.take(AS_OBJECTS * left, path)
-    _take_lines(commit, rest)
+    try:
+        _take_lines(commit, rest)
+    except _OtherSpellingError:
+        if budget is not None:
+            budget.take(AS_OBJECTS * len(data), path)
+        commit = Commit(version, path)
+        _take_lines(commit, numbered_lines(data))
     return commit
+
+
+class _OtherSpellingError(Exception):
+    """A line has a file action, and does not begin like those that Arrow has taken already."""
 
 
 def _take_lines(commit: Commit, lines: Iterable[tuple[int, bytes]]) -> None:
@@ -295,10 +305,10 @@ def _take_action(commit: Commit, key: str, value: dict[str, Any]) -> None:
     match key:
         case "add":
             AddFile.check_json_value(value)
-            commit.adds.append(value)
+            _listed(commit.adds).append(value)
         case "remove":
             RemoveFile.check_json_value(value)
-            commit.removes.append(value)
+            _listed(commit.removes).append(value)
         case "commitInfo":
             commit.info = CommitInfo.from_json_value(value)
         case "txn":
@@ -311,6 +321,12 @@ def _take_action(commit: Commit, key: str, value: dict[str, Any]) -> None:
         case "domainMetadata":
             domain = DomainMetadata.from_json_value(value)
             commit.domains[domain.domain] = domain
+
+
+def _listed(rows: Rows) -> list[dict[str, Any]]:
+    if isinstance(rows, pa.Table):
+        raise _OtherSpellingError
+    return rows
 
 
 def _cut(line: bytes) -> str:

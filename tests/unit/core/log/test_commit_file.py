@@ -11,6 +11,7 @@ from lakelog.core.actions.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA
 from lakelog.core.actions.json_reader import read_file_actions
 from lakelog.core.errors import CorruptCommitError
 from lakelog.core.log import commit_file
+from lakelog.core.log.budget import LogBudget
 from lakelog.core.log.commit_file import parse_commit, read_commit
 from lakelog.logstores import LocalLogStore
 from support.raw_log import PROTOCOL, RawLog, add, metadata, remove
@@ -266,6 +267,28 @@ def test_an_add_that_shares_its_line_is_not_lost(few_lines_are_many):
     both = compact(add("a")) + compact(add("b"))
     with pytest.raises(CorruptCommitError, match="line 2 is not JSON"):
         parse_commit(joined([compact(add("x")), both, compact(add("y"))]), 1, "p")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        '{"\\u0061dd": %s, "\\u0072emove": %s}',
+        ' {"add":%s,"remove":%s}',
+        '{"txn":{"appId":"a","version":1},"add":%s,"remove":%s}',
+    ],
+)
+@pytest.mark.parametrize("usual", [[add("a"), remove("b")], [add("a"), add("b")]])
+def test_a_line_that_begins_otherwise_than_the_many_is_read_with_them(
+    few_lines_are_many, other, usual
+):
+    odd = other % (compact(add("c")["add"]), compact(remove("d")["remove"]))
+    data = joined([odd, *map(compact, usual), odd.replace('"c"', '"e"')])
+    fast = parse_commit(data, 1, "p", LogBudget(1 << 20))
+    slow = commit_file.Commit(1, "p")
+    commit_file._take_lines(slow, enumerate(data.split(b"\n"), 1))
+    assert rows(fast.added()) == rows(slow.added())
+    assert rows(fast.removed()) == rows(slow.removed())
+    assert fast.transactions == slow.transactions
 
 
 def test_a_large_commit_keeps_its_small_actions(few_lines_are_many):
