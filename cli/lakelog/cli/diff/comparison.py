@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from lakelog.cli.diff.column_differences import column_changes
 from lakelog.cli.files.live_numbers import row_counts, total
 from lakelog.core.engine.commit import supported_features
-from lakelog.core.engine.log import file_keys, list_log, read_file_changes
+from lakelog.core.engine.log import canonical_paths, file_keys, list_log, read_file_changes
 from lakelog.core.engine.shown import time_text
 from lakelog.core.engine.values import pc
 
@@ -96,8 +96,9 @@ def _files(before: Snapshot, after: Snapshot) -> tuple[_Sums, _Sums, dict[str, A
     were, are = file_keys(before.table, old), file_keys(after.table, new)
     removed = old.filter(pc.invert(pc.is_in(were, value_set=are.combine_chunks())))
     added = new.filter(pc.invert(pc.is_in(are, value_set=were.combine_chunks())))
-    masked = pc.is_in(added["path"], value_set=removed["path"].combine_chunks())
-    kept = pc.is_in(removed["path"], value_set=added["path"].combine_chunks())
+    came, went = (canonical_paths(after.table, each["path"]) for each in (added, removed))
+    masked = pc.is_in(came, value_set=went.combine_chunks())
+    kept = pc.is_in(went, value_set=came.combine_chunks())
     had = _Sums.of(before.file_table)
     has = had.changed(_Sums.of(old), _Sums.of(new))
     return (

@@ -109,8 +109,9 @@ def timeline(
         # What is before a gap says nothing of what is after it.
         start = _unbroken(found.versions)
         every = pa.concat_tables(events)
-        since = pc.greater_equal(every["version"], found.versions[start].version)
-        changed = _changes(every.filter(since))
+        first = found.versions[start].version
+        since = pc.greater_equal(every["version"], first)
+        changed = _changes(every.filter(since), is_whole=first == 0)
         for each in reversed(found.versions[start:]):
             each.totals = now
             files, size, rows = changed.get(each.version, (0, 0, 0))
@@ -181,10 +182,11 @@ def _events(table: str, files: pa.Table) -> pa.Table:
     return pa.table([*columns, row_counts(files)], schema=_EVENTS)
 
 
-def _changes(events: pa.Table) -> dict[int, tuple[int, int, int | None]]:
+def _changes(events: pa.Table, *, is_whole: bool) -> dict[int, tuple[int, int, int | None]]:
     """Version -> by how much files, bytes and rows grew; no rows where they are unknown.
 
-    A file that is added although it is there, as new statistics are, counts once.
+    A file that is added although it is there, as new statistics are, counts once; where the history
+    is whole, one that is removed and never was there does not.
     """
     counted = pc.value_counts(events["key"])
     again = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
@@ -199,7 +201,7 @@ def _changes(events: pa.Table) -> dict[int, tuple[int, int, int | None]]:
     known = pc.and_(pc.equal(key, _before(key)), _before(adds))
     was_there = pc.fill_null(known, False)
     seen = pc.fill_null(pc.equal(key, _before(key)), False)
-    leaves = pc.and_(pc.invert(adds), pc.or_(was_there, pc.invert(seen)))
+    leaves = pc.and_(pc.invert(adds), was_there if is_whole else pc.or_(was_there, pc.invert(seen)))
     old_size = pc.if_else(was_there, _before(sizes), None)
     old_rows = pc.if_else(was_there, _before(rows), None)
     left_size, left_rows = pc.coalesce(old_size, sizes), pc.coalesce(old_rows, rows)

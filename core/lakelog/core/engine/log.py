@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lakelog.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from lakelog.core.actions.file_keys import file_keys
+    from lakelog.core.actions.file_keys import canonical_paths, file_keys
     from lakelog.core.actions.file_table import (
         FILE_SCHEMA,
         NO_FILES,
@@ -49,7 +49,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "actions.file_keys": "file_keys",
+            "actions.file_keys": "canonical_paths file_keys",
             "actions.file_table": (
                 "FILE_SCHEMA NO_FILES TOMBSTONE_SCHEMA from_add_files to_add_files"
             ),

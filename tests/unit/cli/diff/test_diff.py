@@ -28,6 +28,7 @@ from lakelog.core.alter import add_columns, drop_columns, rename_column, set_pro
 from lakelog.core.engine.log import find_segment, read_stats
 from lakelog.core.schema import ArrayType, MapType, PrimitiveType, StructField, StructType
 from support.examples import examples
+from support.raw_log import RawLog, add, metadata, remove
 from support.terminal import lakelog, lakelog_json
 
 LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")
@@ -66,6 +67,22 @@ def test_files_rows_and_vectors(uri: str) -> None:
     back = lakelog_json("diff", uri, "4", "2")
     assert (back["files"]["removed"]["files"], back["files"]["added"]["files"]) == (1, 0)
     assert back["files"]["with_other_deletion_vector"]["rows"] == 3
+
+
+def test_another_vector_of_a_file_that_is_spelled_otherwise(tmp_path: Path) -> None:
+    log = RawLog(tmp_path / "t")
+    names = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    protocol = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **names}}
+    log.commit(protocol, metadata(), add("é", size=7), add("a", size=1))
+    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4}
+    masked = {**vector, "sizeInBytes": 40, "cardinality": 1}
+    log.commit(remove("%C3%A9"), add("%C3%A9", size=7, deletionVector=masked))
+    opened = DeltaLog.for_table(log.table)
+    before, after = (opened.snapshot_at(version) for version in (0, 1))
+    for pair in ((before, after), (after, before)):
+        files = comparison(*pair)["files"]
+        counts = [files[name]["files"] for name in list(files)[:3]]
+        assert (counts, files["in_both"]) == ([0, 0, 1], 1)
 
 
 STEPS = st.lists(

@@ -18,7 +18,7 @@ from lakelog.core.engine.maintenance import vacuum_outlook
 from lakelog.logstores import LocalLogStore
 from support.examples import examples
 from support.manual_clock import ManualClock
-from support.raw_log import PROTOCOL, RawLog, add, metadata
+from support.raw_log import PROTOCOL, RawLog, add, metadata, remove
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -171,6 +171,24 @@ def test_a_file_that_is_added_once_more_counts_once(tmp_path: Path) -> None:
     listing = list_log(opened.store, opened.table)
     found = timeline(opened.store, opened.table, listing, Totals(1, 10, 3), lambda _: None)
     assert [each.totals for each in found.versions] == [Totals(1, 10, 3)] * 2
+
+
+def test_the_removal_of_a_file_that_never_was_counts_nothing(tmp_path: Path) -> None:
+    log = RawLog(tmp_path / "t")
+    log.commit(PROTOCOL, metadata(), add("a", size=10, stats='{"numRecords": 3}'))
+    log.commit(remove("ghost", size=5))
+    log.commit(remove("a"))
+    opened = DeltaLog.for_table(str(tmp_path / "t"))
+    listing = list_log(opened.store, opened.table)
+
+    def totals() -> list[Totals | None]:
+        found = timeline(opened.store, opened.table, listing, Totals(0, 0, 0), lambda _: None)
+        return [each.totals for each in found.versions]
+
+    assert totals() == [Totals(1, 10, 3), Totals(1, 10, 3), Totals(0, 0, 0)]
+    # Where the commits before are gone, it may have been.
+    del listing.commits[0]
+    assert [each and each[:2] for each in totals()] == [(1, 0), (0, 0)]
 
 
 def test_a_commit_that_cannot_be_read_is_named_and_the_others_are_there(tmp_path: Path) -> None:
