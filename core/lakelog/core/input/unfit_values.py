@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from lakelog.core.arguments import shown
 from lakelog.core.arrow.arrow_types import to_arrow_schema
+from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaAnalysisError
 
 if TYPE_CHECKING:
@@ -79,10 +79,10 @@ def _refuse_losses(values: Any, kind: pa.DataType) -> None:
     Raises:
         ValueError: a value that would become another one, or a field that the type does not have.
     """
-    if not _may_lose(kind):
-        return
-    if getattr(values, "dtype", "O") != "O" or isinstance(values, pa.Array | pa.ChunkedArray):
+    typed = getattr(values, "dtype", "O") != "O" or isinstance(values, pa.Array | pa.ChunkedArray)
+    if typed and (_may_lose(kind) or pa.types.is_boolean(kind)):
         _refuse_typed(values, kind)
+    if typed or not _may_lose(kind):
         return
     given = [each for each in values if each is not None]
     if pa.types.is_struct(kind):
@@ -132,10 +132,25 @@ def _refuse_typed(values: Any, kind: pa.DataType) -> None:
         why = _NO_TIME
     elif types.is_timestamp(own) and types.is_timestamp(kind) and own.tz and not kind.tz:
         why = _ZONE
+    elif types.is_timestamp(own) and types.is_date(kind) and not _are_days(array):
+        why = "would lose a part"
+    elif _is_number(own) and types.is_boolean(kind) and not _are_truths(array):
+        why = "is neither true nor false"
     if why is not None:
         raise ValueError(f"a value of type {own} {why}")
     if types.is_float64(own) and types.is_float32(kind):
         _refuse_losses(array.to_pylist(), kind)
+
+
+def _are_days(times: Any) -> bool:
+    local = pc.local_timestamp(times) if times.type.tz else times
+    days = pc.floor_temporal(local, unit="day")
+    return pc.all(pc.equal(local, days)).as_py() is not False
+
+
+def _are_truths(numbers: Any) -> bool:
+    truths = pa.array([0, 1], numbers.type)
+    return pc.all(pc.is_in(pc.drop_null(numbers), value_set=truths)).as_py() is not False
 
 
 _NO_NUMBER: Final = "is no number"
@@ -185,24 +200,32 @@ def _loss(value: Any, kind: pa.DataType) -> str | None:
     if value != value:
         # NaN and NaT are left to Arrow, which takes them for the first of all days.
         return _NO_TIME if pa.types.is_date(kind) else None
-    is_bool = type(value).__name__ in ("bool", "bool_")  # NumPy's too
-    is_number = isinstance(value, int | float | Decimal) or hasattr(value, "is_integer")
+    name = type(value).__name__
+    is_bool = name in ("bool", "bool_")  # NumPy's too
+    # Arrow counts whatever has an `__int__`, as fractions and UUIDs do, and NumPy's times.
+    is_numpy_time = name in ("datetime64", "timedelta64")
+    is_number = hasattr(value, "__int__") and not is_numpy_time
     cut = "would lose a part"
     if _is_time(kind):
-        if is_bool or is_number:
+        if is_bool or is_number or name == "timedelta64":
             return _NO_TIME
         if pa.types.is_timestamp(kind) and not kind.tz and getattr(value, "tzinfo", None):
             return _ZONE
+        if pa.types.is_date(kind) and name == "datetime64":
+            return "is no day: Arrow would count its nanoseconds"
         if pa.types.is_date(kind) and isinstance(value, datetime) and value.time() != time():
             return cut
         smallest = getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0)
         return cut if smallest > 0 else None
-    if is_bool:
+    if is_bool or is_numpy_time:
         return _NO_NUMBER
     if pa.types.is_integer(kind):
         return cut if is_number and int(value) != value else None
     is_large = is_number and _LARGEST_FLOAT <= abs(float(value)) < float("inf")
-    return "is more than the type holds" if pa.types.is_float32(kind) and is_large else None
+    # Of NumPy's whole numbers without a sign, Arrow takes the largest for negative ones.
+    is_unsigned = name == "uint64" and value >= 1 << 63
+    is_more = is_unsigned or (pa.types.is_float32(kind) and is_large)
+    return "is more than the type holds" if is_more else None
 
 
 def unfit_value(data: Any) -> str | None:

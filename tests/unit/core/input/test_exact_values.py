@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -49,6 +50,8 @@ VALUES: Final = [
     *(np.int64(5), np.float64(1.5), np.float64(2), np.bool_(True), np.float32(0.1)),
     *(pd.Timestamp(2026, 1, 31), pd.Timestamp(1), pd.Timestamp(2026, 1, 31, tz="UTC"), pd.NaT),
     *(pd.Timedelta(1, "ns"), pd.Timedelta(5, "us"), object()),
+    *(np.uint64(5), np.uint64(2**64 - 1), np.datetime64(1, "ns"), np.timedelta64(5, "ns")),
+    *(Fraction(1, 3), UUID(int=5)),
 ]
 TYPES: Final = [
     *_WHOLE,
@@ -97,8 +100,8 @@ def _all(found: Any) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    is_bool = isinstance(value, bool | np.bool_)
-    return isinstance(value, int | float | Decimal | np.number) and not is_bool
+    is_other = isinstance(value, bool | np.bool_ | np.timedelta64)
+    return isinstance(value, int | float | Decimal | np.number) and not is_other
 
 
 def _whole(value: Any, bits: int) -> Any:
@@ -110,9 +113,9 @@ def _whole(value: Any, bits: int) -> Any:
 def _floating(value: Any, kind: str) -> Any:
     if not _is_number(value) or isinstance(value, Decimal):
         return _REFUSED
-    if isinstance(value, int):  # whole numbers are exact
+    if isinstance(value, int | np.integer):  # whole numbers are exact
         most = 2**24 if kind == "float" else 2**53
-        return float(value) if abs(value) <= most else _REFUSED
+        return float(value) if abs(int(value)) <= most else _REFUSED
     if kind == "double" or not math.isfinite(value):
         return float(value)
     try:
@@ -181,6 +184,28 @@ def test_a_value_is_there_as_it_was_given_or_refused(kind: str) -> None:
         if not _same(found, right)
     ]
     assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "stored"),
+    [
+        (np.array(["2026-01-31"], "datetime64[ns]"), "date", date(2026, 1, 31)),
+        (np.array(["2026-01-31T01"], "datetime64[s]"), "date", _REFUSED),
+        (pd.Series([pd.Timestamp(2026, 1, 31, tz="US/Eastern")]), "date", date(2026, 1, 31)),
+        (pd.Series([pd.Timestamp(2026, 1, 31, 1, tz="US/Eastern")]), "date", _REFUSED),
+        (pd.Series([pd.NaT]), "date", None),
+        (np.array([1]), "boolean", True),
+        (np.array([2]), "boolean", _REFUSED),
+        (np.array([0.5]), "boolean", _REFUSED),
+        (np.array([2**64 - 1], "uint64"), "double", _REFUSED),
+    ],
+)
+def test_columns_of_one_type_lose_nothing_either(values: Any, kind: str, stored: Any) -> None:
+    try:
+        found = arrow_table({"v": values}, schema_from(f"v {kind}"))["v"].to_pylist()[0]
+    except DeltaAnalysisError:
+        found = _REFUSED
+    assert _same(found, stored)
 
 
 _LEAVES = st.sampled_from(VALUES)
