@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from lakelog.cli.doctor.findings import Report
-from lakelog.core.engine.log import governed, inspect
+from lakelog.core.engine.log import inspect
 from lakelog.core.engine.shown import count_text
+from lakelog.core.engine.tables import governed
 from lakelog.core.errors import CatalogError, DeltaError
 from lakelog.logstores.doctor.finding import Finding, Status
 

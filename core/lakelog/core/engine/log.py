@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         to_add_files,
     )
     from lakelog.core.catalogs.inspection import GovernedLog, inspect
-    from lakelog.core.catalogs.refusals import governed
     from lakelog.core.log.budget import LogBudget
     from lakelog.core.log.checkpoint_parts import Part, PartReader, cast
     from lakelog.core.log.checkpoint_reader import CheckpointReader
@@ -54,7 +53,6 @@ else:
                 "FILE_SCHEMA NO_FILES TOMBSTONE_SCHEMA from_add_files to_add_files"
             ),
             "catalogs.inspection": "GovernedLog inspect",
-            "catalogs.refusals": "governed",
             "log.budget": "LogBudget",
             "log.checkpoint_reader": "CheckpointReader",
             "log.checkpoint_parts": "Part PartReader cast",
