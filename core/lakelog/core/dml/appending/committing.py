@@ -55,7 +55,8 @@ class RefusedAppendError(Exception):
     def __init__(self, seq: int, row: int) -> None:
         """Name the append, and the first of its rows."""
         super().__init__(f"the table refuses row {row} of the append with seq {seq}")
-        self.seq, self.row = seq, row
+        self.seq: int = seq
+        self.row: int = row
 
 
 class RecordMovedError(DeltaAnalysisError):
