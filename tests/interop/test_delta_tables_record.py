@@ -14,7 +14,8 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "delta_tables_page.py"
 
 
 @pytest.mark.needs("delta_tables")
-def test_the_record_has_the_methods_of_the_package():
+def test_the_record_has_the_methods_of_the_package(monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
     names = runpy.run_path(str(SCRIPT))
     recorded = json.loads(names["RECORD"].read_text("utf-8"))
     assert names["read_package"](python_package()) == recorded
