@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lakelog.core import keys
 from lakelog.core.arguments import read_arguments
 from lakelog.core.catalogs.names import known_catalogs, table_name
-from lakelog.core.catalogs.refusals import may_maintain, refuse_path
+from lakelog.core.catalogs.refusals import governed, may_maintain, refuse_path
 from lakelog.core.clock import Clock, SystemClock
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError, DeltaError
@@ -154,6 +154,11 @@ class TableLog:
     def conf(self) -> DeltaConf:
         """The conf it was opened with."""
         return self._conf
+
+    @cached_property
+    def is_governed(self) -> bool:
+        """Internal, for the core: whether a catalog governs the table."""
+        return governed(self._store) is not None
 
     @cached_property
     def is_far(self) -> bool:

@@ -25,7 +25,6 @@ from lakelog.core.actions import (
     RemoveFile,
     SetTransaction,
 )
-from lakelog.core.catalogs.refusals import governed
 from lakelog.core.commit.attempt import Landing
 from lakelog.core.commit.commit_settings import CommitSettings
 from lakelog.core.commit.draft import first_draft
@@ -98,7 +97,9 @@ if TYPE_CHECKING:
     from lakelog.core.telemetry.switch import Seen
 
 _Version = TypeVar("_Version", int, int | None)
-_USUAL_HOOKS: Final = (checkpoint_hook, checksum_hook, publish_hook)
+_USUAL_HOOKS: Final = (checkpoint_hook, checksum_hook)
+_HOOKS_BY_NAME: Final = (*_USUAL_HOOKS, publish_hook)
+"""Where a catalog governs the table."""
 
 
 active_transaction: ContextVar[Any] = ContextVar("lakelog_active", default=None)
@@ -137,7 +138,8 @@ class Committer:
         """Of the group that commits it, until that is over."""
         self._watch: Watch | None = None
         self._after: CommittedTransaction | None = None
-        self._hooks: list[AnyHook] = [*_USUAL_HOOKS]
+        self._usual = _HOOKS_BY_NAME if self.delta_log.is_governed else _USUAL_HOOKS
+        self._hooks: list[AnyHook] = [*self._usual]
 
     @property
     def may_be_committed(self) -> bool:
@@ -214,7 +216,7 @@ class Committer:
         joins = hosted or settings.is_grouped
         # A hook is handed the actions of one transaction, and a recorded batch is one commit: both
         # commit by themselves.
-        usual = self._hooks == [*_USUAL_HOOKS] and current_batch.get() is None
+        usual = self._hooks == [*self._usual] and current_batch.get() is None
         if not (usual and read and joins and may_join(prepared, read)):
             return self._run(prepared)
         self._changes.check_now()  # what is wrong with one is its own failure
@@ -391,7 +393,7 @@ class Committer:
             actions=actions,
             operation=operation,
             read_nothing=self._reads.record.is_empty,
-            by_name=governed(self.delta_log.store) is not None,
+            by_name=self.delta_log.is_governed,
         )
 
     def _pending(self, prepared: PreparedCommit) -> PendingCommit:
