@@ -10,7 +10,9 @@ from lakelog.cli.doctor.misspelt import KNOWN
 from lakelog.cli.secrets import Scrubber
 from lakelog.logstores.settings import masked
 
-SECRET = re.compile(r"secret|password|token|credential|private|sas|(account|access|encryption).key")
+SECRET = re.compile(
+    r"(?i)secret|password|token|credential|private|sas|(account|access|encryption).key"
+)
 
 
 @pytest.mark.parametrize(

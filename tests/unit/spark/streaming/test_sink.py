@@ -50,7 +50,9 @@ def test_a_batch_is_fetched_only_after_a_small_one(
     monkeypatch.setattr(module, "save_batch", save)
     monkeypatch.setattr(module, "query_id", lambda *_: "q")
     monkeypatch.setattr(module, "streamed_tables", lambda *_: frozenset({"another"}))
-    monkeypatch.setattr(module, "opened_log", lambda _, path, conf: DeltaLog.for_table(path, conf))
+    monkeypatch.setattr(
+        module, "opened_log", lambda _, path, conf, **__: DeltaLog.for_table(path, conf)
+    )
     sink = BatchSink(str(tmp_path), {}, WriteOptions(mode="append"), "c")
     frame = cast("Any", SimpleNamespace(schema=_SCHEMA, sparkSession=None))
     for number in range(8):
@@ -71,7 +73,9 @@ def test_a_checkpoint_of_another_table_is_reported(
     monkeypatch.setattr(module, "save_batch", lambda *_: [])
     monkeypatch.setattr(module, "query_id", lambda *_: "q")
     monkeypatch.setattr(module, "streamed_tables", lambda *_: frozenset({"another"}))
-    monkeypatch.setattr(module, "opened_log", lambda _, path, conf: DeltaLog.for_table(path, conf))
+    monkeypatch.setattr(
+        module, "opened_log", lambda _, path, conf, **__: DeltaLog.for_table(path, conf)
+    )
     rows, frame = pa.table({"id": [1]}), cast("Any", SimpleNamespace(schema=_SCHEMA))
     frame.sparkSession = None
     write_arrow(tmp_path / "other", rows, app_id="q2", app_version=3)
