@@ -61,8 +61,8 @@ is not exported yet is exported when the process ends.
 - Without the extra, `spark.lakelog.telemetry=otel` logs one error that names it. Neither that nor
   a collector that is down costs a commit.
 - Where telemetry is off, nothing of OpenTelemetry is imported. Where it is on, the least commit, an
-  append of one row by `write_arrow`, takes some 5 % more CPU time, and its export, by a thread of
-  the SDK, 1.5 % (`benchmarks/telemetry.py`). Of larger work it is less.
+  append of one row by `write_arrow`, takes some 7 % more CPU time, and its export, by a thread of
+  the SDK, 2 % (`benchmarks/telemetry.py`); half of that is the SDK's own. Of larger work it is less.
 - `lakelog.table` is an attribute of the metrics, because numbers over all tables say little. A
   process with more than 1,000 tables counts the rest as `other`; of every other attribute there
   are no more than 100 values. A view of the SDK can drop an attribute.
