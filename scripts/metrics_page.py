@@ -62,7 +62,7 @@ is not exported yet is exported when the process ends.
   a collector that is down costs a commit.
 - Where telemetry is off, nothing of OpenTelemetry is imported. Where it is on, the least commit, an
   append of one row by `write_arrow`, takes some 7 % more CPU time, and its export, by a thread of
-  the SDK, 2 % (`benchmarks/telemetry.py`); half of that is the SDK's own. Of larger work it is less.
+  the SDK, 2 % (`benchmarks/telemetry.py`); half of it is the SDK's own. Of more work it is less.
 - `lakelog.table` is an attribute of the metrics, because numbers over all tables say little. A
   process with more than 1,000 tables counts the rest as `other`; of every other attribute there
   are no more than 100 values. A view of the SDK can drop an attribute.
