@@ -367,16 +367,37 @@ class GovernedStore(LogStore):
         except NameTakenError as exc:
             self._look_who_made_it(path, exc)
             return
-        except (TableNotFoundError, CatalogError):
-            if not self._was_asked_for:
-                self._drop([path])
-            raise
+        except (TableNotFoundError, CatalogError) as exc:
+            # A proxy may refuse what the server has done: files go only where no table has them.
+            found = self._made_all_the_same(path, exc)
+            if found is None:
+                raise
+            made = found
         try:
             self._take(made)
         except TableNotFoundError as exc:
             self._was_asked_for = True
             raise CommitOutcomeUnknownError(path, str(exc)) from exc
         self._unmade = None
+
+    def _made_all_the_same(self, path: str, said: Exception) -> CatalogTable | None:
+        """The table, where the catalog shows it although it refused to make it.
+
+        Raises:
+            CommitOutcomeUnknownError: the catalog can't be asked.
+        """
+        try:
+            found = self._catalog.load(self._table.name)
+        except TableNotFoundError:
+            found = None
+        except (CatalogError, OSError) as exc:
+            evidence = f"the catalog replied: {said}; and looking at the table failed: {exc}"
+            raise CommitOutcomeUnknownError(path, evidence) from exc
+        if found is not None and found.table_id == self._table.table_id:
+            return found
+        if not self._was_asked_for:
+            self._drop([path])
+        return None
 
     def _look_who_made_it(self, path: str, said: NameTakenError) -> None:
         """Return where a table that has the name is this one, by an earlier request.

@@ -200,15 +200,28 @@ def test_a_refusal_of_the_catalog_leaves_nothing(server: UnityServer) -> None:
     assert folders(server) == []
 
 
-@pytest.mark.parametrize("fault", ["no reply", "500 after", "409 after", "500 before", "closed"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "no reply",
+        "500 after",
+        "409 after",
+        "403 after",
+        "400 after",
+        "404 after",
+        "500 before",
+        "closed",
+    ],
+)
 def test_whatever_the_reply_was_the_table_is_made_once(server: UnityServer, fault: str) -> None:
     left = [1]
 
     def once(request: Request) -> None:
         if request.path.endswith("/s/tables") and left:
             left.clear()
-            status = {"no reply": None, "closed": None, "409 after": 409}.get(fault, 500)
-            kind = "AlreadyExistsException" if status == 409 else "CommitStateUnknownException"
+            status = None if fault in ("no reply", "closed") else int(fault[:3])
+            kinds = {409: "AlreadyExistsException", 500: "CommitStateUnknownException"}
+            kind = kinds.get(status or 500, "PermissionDeniedException")
             raise FaultError(status, kind)
 
     if fault in ("500 before", "closed"):
@@ -221,7 +234,7 @@ def test_whatever_the_reply_was_the_table_is_made_once(server: UnityServer, faul
     assert server.table(NAME).latest == 0
 
 
-@pytest.mark.parametrize("first", [None, 409])
+@pytest.mark.parametrize("first", [None, 409, 403])
 def test_a_server_that_says_nothing_more_leaves_it_open(
     server: UnityServer, first: int | None
 ) -> None:
