@@ -280,6 +280,25 @@ def test_a_name_may_be_given_to_another_table(lake: SparkSession, server: UnityS
     assert ids(server) == [2, 3]
 
 
+def test_cached_rows_are_not_those_of_a_table_that_had_the_name(
+    lake: SparkSession, server: UnityServer
+) -> None:
+    def made(row: int) -> None:
+        make_table(server)
+        write_arrow(NAME, {"id": [row]}, mode="append", conf=server.conf())
+
+    made(1)
+    lake.sql(f"CACHE TABLE {NAME}")
+    assert seen(lake, f"SELECT id FROM {NAME}") == [(1,)]
+    server.drop(NAME)
+    made(2)  # of the same version
+    assert seen(lake, f"SELECT id FROM {NAME}") == [(2,)]
+    lake.catalog.dropTable(NAME)
+    made(3)
+    assert seen(lake, f"SELECT id FROM {NAME}") == [(3,)]
+    lake.sql(f"UNCACHE TABLE IF EXISTS {NAME}")
+
+
 def test_views_and_clones_of_a_governed_table(
     lake: SparkSession, server: UnityServer, tmp_path: Path
 ) -> None:

@@ -269,9 +269,9 @@ class SkippingReader(DeltaReader):
     """What `load` read; `None` for changes."""
 
     @property
-    def version(self) -> int | None:
-        """The version that `load` read."""
-        return None if self.state is None else self.state.version
+    def seen(self) -> tuple[str, int] | None:
+        """The id of the table and the version that `load` read; `None` for changes."""
+        return None if self.state is None else (self.state.metadata.id, self.state.version)
 
     def _snapshot(self, path: str) -> Snapshot:
         self.state = super()._snapshot(path)

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 Key: TypeAlias = "str | tuple[str, ...]"
 """The path of a table, or the whole name of a view in lower case."""
+Seen: TypeAlias = "tuple[str, int] | None"
+"""A table's id, as a path or a name may be given to another one, and a version; None for none."""
 
 
 @dataclass(slots=True)
 class _Held:
     frame: DataFrame
-    read: Mapping[Any, int | None]
-    """Table -> the version of it that the rows are of."""
+    read: Mapping[Any, Seen]
+    """Table -> what of it the rows are of."""
     level: StorageLevel | None
 
 
@@ -37,7 +39,7 @@ def hold(
     spark: SparkSession,
     key: Key,
     frame: DataFrame,
-    read: Mapping[Any, int | None],
+    read: Mapping[Any, Seen],
     level: StorageLevel | None = None,
     *,
     eager: bool = False,
@@ -70,9 +72,7 @@ def has_cached(spark: SparkSession) -> bool:
     return bool(_held.get(spark))
 
 
-def current(
-    spark: SparkSession, key: Key, frame: DataFrame, read: Mapping[Any, int | None]
-) -> DataFrame:
+def current(spark: SparkSession, key: Key, frame: DataFrame, read: Mapping[Any, Seen]) -> DataFrame:
     """The rows to use for a table or view: the cached ones where it is cached.
 
     Args:

@@ -15,7 +15,12 @@ from lakelog.spark.reading.row_ids import with_row_ids
 from lakelog.spark.reading.stated import with_nulls_of
 from lakelog.spark.sql_statements.forms.parameters import Parameters
 from lakelog.spark.sql_statements.queries.aggregates import answer, wanted
-from lakelog.spark.sql_statements.queries.cached_rows import current, has_cached, is_cached
+from lakelog.spark.sql_statements.queries.cached_rows import (
+    Seen,
+    current,
+    has_cached,
+    is_cached,
+)
 from lakelog.spark.sql_statements.queries.metadata_column import (
     names_metadata,
     names_row_ids,
@@ -78,14 +83,14 @@ class QueryRunner:
         """Spark's own `sql`."""
         self._namespace = namespace
         self._above = above
-        self._frames: dict[Any, tuple[DataFrame, int | None]] = {}
+        self._frames: dict[Any, tuple[DataFrame, Seen]] = {}
         self._states: dict[int, Snapshot] = {}
         """`id` of a table's rows in `_frames` -> what they were read of."""
-        self._read_by: dict[tuple[str, ...], dict[Any, int | None]] = {}
+        self._read_by: dict[tuple[str, ...], dict[Any, Seen]] = {}
         """View -> what its query reads."""
         self._views: list[str] = []
-        self.read: dict[tuple[str, str | None, str | None], int | None] = {}
-        """Path and AS OF of each table that was read -> its version; `None` for its changes."""
+        self.read: dict[tuple[str, str | None, str | None], Seen] = {}
+        """Path and AS OF of each table that was read -> what of it; `None` for its changes."""
         self._wholes: dict[tuple[str, ...], tuple[str, ...]] = {}
         """Name as written -> with its catalog and database."""
 
@@ -257,7 +262,7 @@ class QueryRunner:
         text = answer(snapshot, where, items)
         if text is None:
             return None
-        self.read[place.path, reference.travel, when] = snapshot.version
+        self.read[place.path, reference.travel, when] = reader.seen
         return self.plain(text)
 
     def _whole(self, parts: tuple[str, ...]) -> tuple[str, ...]:
@@ -356,7 +361,8 @@ class QueryRunner:
             when: an expression for it.
         """
         frame = self._table(place, travel, when, None)
-        return frame, self.read[place.path, travel, when]
+        seen = self.read[place.path, travel, when]
+        return frame, None if seen is None else seen[1]
 
     def newest(self, place: Place) -> DataFrame:
         """The rows of a table as they are now."""
@@ -391,8 +397,8 @@ class QueryRunner:
                 # The condition is still Spark's to evaluate; only no file is left out by it.
                 return self._table(place, travel, when, None)
             if travel is None:
-                frame = current(self._spark, place.path, frame, {key[:3]: reader.version})
-            self._frames[key] = frame, reader.version
+                frame = current(self._spark, place.path, frame, {key[:3]: reader.seen})
+            self._frames[key] = frame, reader.seen
             if reader.state is not None:
                 self._states[id(frame)] = reader.state
         frame, self.read[key[:3]] = self._frames[key]
