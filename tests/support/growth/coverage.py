@@ -56,7 +56,8 @@ def _members(kind: type) -> set[str]:
 
 _REASONS = {
     "hands out what it was given, or says one thing of it": """
-        DeltaLog.clock DeltaLog.conf DeltaLog.known_snapshot DeltaLog.known_version
+        DeltaLog.clock DeltaLog.conf DeltaLog.is_governed DeltaLog.known_snapshot
+        DeltaLog.known_version
         DeltaLog.store DeltaLog.table Snapshot.clock Snapshot.conf Snapshot.state
         Snapshot.store Snapshot.table Snapshot.time Snapshot.version
         SetTransaction.last_updated_time
