@@ -52,13 +52,15 @@ def scripted_server() -> Iterator[ScriptedServer]:
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             script.heard.append(Heard(self.requestline, dict(self.headers), body))
-            self.send_response(script.status)
-            for name, value in script.headers.items():
+            # A client goes on once it has the headers, and may have another answer set by then.
+            status, headers, answer = script.status, script.headers, script.body
+            self.send_response(status)
+            for name, value in headers.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(script.body)))
+            self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
             if self.command != "HEAD":
-                self.wfile.write(script.body)
+                self.wfile.write(answer)
 
         do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _answer  # noqa: N815  # as the base calls
 

@@ -33,11 +33,12 @@ def _held(work: Callable[[int], None], first: int, count: int) -> tracemalloc.Sn
         if thread.name == "lakelog-client":
             thread.join(WAIT)
     gc.collect()
-    found = tracemalloc.take_snapshot()
+    # What the snapshots themselves take is no commit's.
+    others = [tracemalloc.Filter(False, tracemalloc.__file__)]
     if sys.version_info[:2] == (3, 12):
         # Its pathlib interns what a path consists of, and in 3.12 alone what is interned stays.
-        found = found.filter_traces([tracemalloc.Filter(False, pathlib.__file__)])
-    return found
+        others.append(tracemalloc.Filter(False, pathlib.__file__))
+    return tracemalloc.take_snapshot().filter_traces(others)
 
 
 def _left_by_commits(work: Callable[[int], None]) -> tuple[int, str]:
