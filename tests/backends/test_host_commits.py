@@ -5,6 +5,8 @@ Those who lead and those who wait are killed at the steps that they take, and re
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from support.servers.minio import S3Endpoint
 
+_KILLS = int(os.environ.get("LAKELOG_KILLS", "50"))
 _LONG = bool(SEED)
 """With a seed, as in `make soak`, each step; else some."""
 
@@ -39,6 +42,29 @@ def test_kills_lose_no_append_and_double_none(
     # Some of the steps at which it says what it sends, sends it, and says what came of it.
     numbers = range(1, 100) if _LONG else range(4, 100, 9)
     assert play(tmp_path, mode, numbers, backend.uri("killed"), backend.conf) == []
+
+
+_ROLES = {"leader": ("leader", "late", "both"), "follower": ("member", "both")}
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("storage", ["local files", "minio", "azurite", "fake GCS"])
+@pytest.mark.parametrize("role", _ROLES)
+def test_many_kills_lose_no_append_and_double_none(
+    role: str, storage: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    backend = None if storage == "local files" else backend_of(storage, request)
+    killed = 0
+    for mode in itertools.cycle(_ROLES[role]):
+        folder = tmp_path / f"{mode}-{killed}"
+        folder.mkdir()
+        root = None if backend is None else backend.uri(folder.name)
+        conf = None if backend is None else backend.conf
+        assert play(folder, mode, range(1, 100), root, conf) == []
+        killed += len([*folder.glob("*/reached")])  # each step that is reached is a kill
+        if killed >= _KILLS:
+            return
 
 
 _LOST = ("drop_reply", "cut_reply", "tell:500", "tell:503", "twice", "reset", "drop_request")

@@ -15,7 +15,7 @@ import itertools
 import os
 import tempfile
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -35,6 +35,7 @@ from simulation.storage import ProcessStore, Storage
 from simulation.world import SteadyClock
 from support.examples import examples
 from support.faults import Crash, Fault
+from support.mutants import Mutant
 from support.tables import add_file, created_by
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ class _System:
         if fate is Fault.LANDS_CRASH:
             process.actor.is_dead = True
             raise Crash
+        if fate.name.startswith("LANDS"):
+            process.actor.step("reply", name)  # it takes its time, and others see what was done
         if fate is Fault.LANDS_OSERROR:
             raise OSError(errno.EIO, "injected: the reply is lost")
         if fate is Fault.LANDS_EXISTS:  # as where a share's client asks again
@@ -314,19 +317,44 @@ _MEANWHILE: dict[str, list[Go | str]] = {
     "the lock fails": ["the lock's file is deleted", *_OTHERS, *_OTHERS],
     # One of them goes on, and another is still to hear of it.
     "the lock fails and a rival commits": ["the lock's file is deleted", _RIVAL, _OTHERS[0]],
+    # It gives up, and hears no more of what it has sent.
+    "the time is over": [*["a while passes"] * 20, Go(0, "wait"), "a late write arrives"],
     "it stands still": ["a while passes", "a while passes", *_OTHERS, *_OTHERS],
 }
 
 
-@pytest.mark.parametrize("meanwhile", _MEANWHILE)
-def test_a_leader_in_trouble_at_any_step_loses_no_append_and_doubles_none(meanwhile: str) -> None:
+def _leaders_in_trouble(meanwhile: str) -> Iterator[Script]:
+    """One that leads meets trouble."""
     lost = _LOSSES if meanwhile == "nothing" else ()
     for depth, fate in itertools.product(range(_MOST_STEPS), (Fault.NONE, *_DEATHS, *lost)):
         # Before the others go on, it is about to take that step; or it has, and hears nothing yet.
-        at = [*_QUEUED, Go(0, "rename"), *[Go(0, "one")] * depth]
-        play(
-            Script([*at, Go(0, "one", fate), *_MEANWHILE[meanwhile]], rivals=PROCESSES - 1, jobs=2)
-        )
+        at = [*_QUEUED, Go(0, "rename"), *[Go(0, "one")] * depth, Go(0, "one", fate)]
+        yield Script([*at, *_MEANWHILE[meanwhile]], rivals=PROCESSES - 1, jobs=2)
+
+
+@pytest.mark.parametrize("meanwhile", _MEANWHILE)
+def test_a_leader_in_trouble_at_any_step_loses_no_append_and_doubles_none(meanwhile: str) -> None:
+    for script in _leaders_in_trouble(meanwhile):
+        play(script)
+
+
+_ENTERS = 6
+"""Steps of one that finds another at work, until it waits."""
+
+
+def _members_in_trouble() -> Iterator[Script]:
+    """One that is about to wait, or does, meets trouble; who leads takes it or not."""
+    before = _QUEUED[:-1]
+    leads = [Go(0, "wait"), Go(0, "wait")]
+    for depth, fate in itertools.product(range(_ENTERS), (*_DEATHS, *_LOSSES)):
+        at = [*before, *[Go(PROCESSES - 2, "one")] * depth, Go(PROCESSES - 2, "one", fate)]
+        for later in ([], ["the lock's file is deleted"]):
+            yield Script([*at, *later, *leads, Go(PROCESSES - 2, "wait")], PROCESSES - 1, jobs=2)
+
+
+def test_a_member_in_trouble_at_any_step_loses_no_append_and_doubles_none() -> None:
+    for script in _members_in_trouble():
+        play(script)
 
 
 _WHO = st.integers(0, PROCESSES - 1)
@@ -377,3 +405,49 @@ def test_those_who_wait_are_one_version_and_a_dead_leader_is_replaced() -> None:
     world = play(Script([*queued, *dies], rivals=PROCESSES, jobs=1))
     assert world.processes[1].jobs[0].outcome is None
     assert {each.jobs[0].outcome for each in world.processes[2:]} == {2}
+
+
+_add, _committed = host_queue.Group.add, host_commit.HostCommits._committed
+
+
+def _add_dissolved(group: host_queue.Group, step: host_queue.Step) -> bool:
+    return _add(group, replace(step, kind="dissolved") if step.kind == "unknown" else step)
+
+
+def _committed_whoever(commits: Any, member: Any, group: Any, version: int, _: Any) -> Any:
+    return _committed(commits, member, group, version, None)
+
+
+def _nothing(*_: object) -> None:
+    pass
+
+
+def _yes(*_: object) -> bool:
+    return True
+
+
+_TAKES, _TELLS = host_queue.Group, host_commit.HostCommits
+_MUTANTS = {
+    Mutant("what may land is dissolved", _TAKES, "add", _add_dissolved): "the time is over",
+    Mutant("a move whose reply was lost was not done", os.path, "lexists", lambda _: True): None,
+    Mutant("a leader does not say what it sends", host_commit._Witness, "__call__", _nothing): (
+        "the others go on"
+    ),
+    Mutant("none looks whether it was sent", _TELLS, "_committed", _committed_whoever): "nothing",
+    Mutant("a request that was taken is taken back", host_queue.Ticket, "withdraw", _yes): (
+        "it stands still"
+    ),
+}
+"""And what happens meanwhile in the histories that show it; `None`: a member is in trouble."""
+
+
+def _play_until_caught(meanwhile: str | None) -> None:
+    found = _members_in_trouble() if meanwhile is None else _leaders_in_trouble(meanwhile)
+    for script in found:
+        play(script)
+
+
+@pytest.mark.parametrize("mutant", _MUTANTS, ids=str)
+def test_the_histories_catch_a_queue_in_which(mutant: Mutant) -> None:
+    with mutant.patched(), pytest.raises(AssertionError):
+        _play_until_caught(_MUTANTS[mutant])
