@@ -386,6 +386,49 @@ def test_a_lost_reply_is_looked_at(server: UnityServer, what: str, fault: str) -
     assert len(asked) == (1 if fault == "lost" else 2)
 
 
+@pytest.mark.parametrize("status", [400, 403])
+@pytest.mark.parametrize("what", ["rename", "drop"])
+def test_a_refusal_of_what_was_done_is_looked_at(
+    server: UnityServer, what: str, status: int
+) -> None:
+    conf = server.conf()
+    write_arrow(NAME, {"id": [1]}, conf=conf)
+    done: list[Request] = []
+
+    def refused(request: Request) -> None:
+        if request.method == "DELETE" or request.path.endswith("/rename"):
+            done.append(request)
+            raise FaultError(status, "PermissionDeniedException")
+
+    def silent(request: Request) -> None:
+        if done:
+            raise FaultError(status, "PermissionDeniedException")
+
+    def change() -> None:
+        if what == "rename":
+            rename_table(NAME, "lake.s.u", conf=conf)
+        else:
+            assert drop_table(NAME, conf=conf)
+
+    server.before = refused
+    with pytest.raises(CatalogError, match="refused") as said:
+        change()
+    assert "not known" not in str(said.value)
+    assert ids(server) == [1]
+    server.before, server.after = None, refused
+    change()
+    assert set(server.tables) == ({("lake", "s", "u")} if what == "rename" else set())
+    server.after = None
+    write_arrow(NAME, {"id": [2]}, conf=conf)
+    if what == "rename":
+        drop_table("lake.s.u", conf=conf)
+
+    done.clear()
+    server.before, server.after = silent, refused
+    with pytest.raises(CatalogError, match="It is not known whether it was done"):
+        change()
+
+
 def test_another_table_of_the_name_is_not_dropped_in_its_place(server: UnityServer) -> None:
     conf = server.conf()
     write_arrow(NAME, {"id": [1]}, conf=conf)

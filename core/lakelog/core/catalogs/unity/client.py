@@ -285,11 +285,18 @@ class UnityCatalog(Catalog):
                 if said is None or not is_done():
                     raise
                 break
+            except RefusedError as exc:
+                # A proxy may refuse what the server has done.
+                try:
+                    done = is_done()
+                except CatalogError as failed:
+                    raise _unknown(table, exc) from failed
+                if not done:
+                    raise
+                break
         else:
             if not is_done():
-                raise CatalogError(
-                    f"{said} It is not known whether it was done; look at {table.name}."
-                )
+                raise _unknown(table, said)
 
     def _is_there(self, name: TableName, table: CatalogTable) -> bool:
         try:
@@ -433,6 +440,10 @@ class UnityCatalog(Catalog):
             f"({refused.fields['reason']})",
             table=str(table.name),
         )
+
+
+def _unknown(table: CatalogTable, said: CatalogError | None) -> CatalogError:
+    return CatalogError(f"{said} It is not known whether it was done; look at {table.name}.")
 
 
 def _schema_path(name: TableName) -> str:
