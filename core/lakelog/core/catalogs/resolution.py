@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _SHARE: Final = 0.5
 """Credentials are renewed once this share of their life is left, or five minutes."""
 _FIVE_MINUTES: Final = 300_000
+_UNTIL_ASKED_AGAIN: Final = 60_000
+"""Milliseconds that credentials for reading stand for those that writing takes."""
 
 
 _made: dict[tuple[tuple[str, str], ...], Catalog] = {}
@@ -116,13 +119,10 @@ def store_of_a_new_table(
 
 
 class _Vended(NamedTuple):
-    """Credentials, and when to ask for others: milliseconds since the epoch; None for never."""
+    """Credentials, and when to ask for others: milliseconds since the epoch; infinite for never."""
 
     credentials: Credentials
-    renew_at: float | None
-
-    def is_due(self, now: float) -> bool:
-        return self.renew_at is not None and now >= self.renew_at
+    renew_at: float
 
 
 _vended: WeakKeyDictionary[Catalog, dict[str, _Vended]] = WeakKeyDictionary()
@@ -147,24 +147,23 @@ class _Storage:
         own = CatalogConf(catalog.name, conf).own("credentials") == "own"
         self.asks_for_credentials: bool = not own and not location.startswith("/")
         self._store: LogStore | None = None
-        self._renew_at: float | None = None
+        self._renew_at = math.inf
         self._lock = lock_of(self)
 
     def __call__(self) -> LogStore:
         """The store; another one where the credentials of the last are about to end."""
         with self._lock:
-            due = self._renew_at is not None and self._clock.now_ms() >= self._renew_at
-            if self._store is None or due:
+            if self._store is None or self._clock.now_ms() >= self._renew_at:
                 self._store = self._made()
             return self._store
 
     def _made(self) -> LogStore:
-        self._renew_at = None
+        self._renew_at = math.inf
         if not self.asks_for_credentials:
             return log_store_for(self._location, self._conf)
         vended = _vended.setdefault(self._catalog, {})
         given = vended.get(self._table.table_id)
-        if given is None or given.is_due(self._clock.now_ms()):
+        if given is None or self._clock.now_ms() >= given.renew_at:
             given = self._asked()
             while len(vended) >= _MOST_VENDED:
                 vended.pop(next(iter(vended)), None)
@@ -173,12 +172,15 @@ class _Storage:
         return log_store_for(self._location, {**self._conf, **given.credentials.conf})
 
     def _asked(self) -> _Vended:
+        latest = math.inf
         try:
             found = self._catalog.credentials(self._table, write=True)
         except CatalogError:
-            # Who may only read gets what reading takes; a write then fails by the storage.
+            # Who may only read gets what reading takes; a write then fails by the storage. But the
+            # failure may have been a passing one.
             found = self._catalog.credentials(self._table, write=False)
-        if found.ends_at_ms is None:
-            return _Vended(found, None)
-        life = max(found.ends_at_ms - self._clock.now_ms(), 0)
-        return _Vended(found, found.ends_at_ms - min(life * _SHARE, _FIVE_MINUTES))
+            latest = self._clock.now_ms() + _UNTIL_ASKED_AGAIN
+        if found.ends_at_ms is not None:
+            life = max(found.ends_at_ms - self._clock.now_ms(), 0)
+            latest = min(latest, found.ends_at_ms - min(life * _SHARE, _FIVE_MINUTES))
+        return _Vended(found, latest)

@@ -13,6 +13,7 @@ from lakelog.core import DeltaLog, create_table, read_arrow, write_arrow
 from lakelog.core.catalogs import resolution
 from lakelog.core.catalogs.contract import Credentials
 from lakelog.core.catalogs.renewed_files import renewed_filesystem
+from lakelog.core.errors import CatalogError
 from lakelog.core.hooks.background import wait_for_all
 from support.guarded_store import KEY, GuardedStore
 from support.manual_clock import ManualClock
@@ -101,6 +102,29 @@ def test_opening_again_asks_for_none_while_they_live(vendor: Vendor, clock: Manu
     log.update()
     DeltaLog.for_table(NAME, GUARDED, clock).update()
     assert vendor.given == given + 1
+
+
+def test_credentials_for_reading_are_soon_asked_for_again(
+    clock: ManualClock, vendor: Vendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = table(clock)
+    resolution._vended.clear()
+    asked: list[bool] = []
+
+    def passing(*given: Any, write: bool, **_: Any) -> Credentials:
+        asked.append(write)
+        if asked == [True]:
+            raise CatalogError("the catalog is busy")
+        return vendor(*given, write=write)
+
+    monkeypatch.setattr(ModelCatalog, "credentials", passing)
+    log = DeltaLog.for_table(NAME, GUARDED, clock)
+    assert log.update().version == 0
+    DeltaLog.for_table(NAME, GUARDED, clock).update()
+    assert asked == [True, False]
+    clock.advance(61)
+    assert write_arrow(log, {"id": [1], "p": ["a"]}, mode="append") == 1
+    assert asked == [True, False, True]
 
 
 def test_the_file_system_is_another_one_at_each_call(tmp_path: Path) -> None:
