@@ -70,6 +70,23 @@ class DeltaConf(Mapping[str, str]):
         """Keys only: values may hold secrets."""
         return f"DeltaConf({sorted(self._values)})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without the logins of catalogs, which only the process that has them asks.
+
+        The keys of storages travel: executors read and write files.
+        """
+        from lakelog.core.catalogs.catalog_conf import without_logins
+
+        return DeltaConf, (without_logins(self._values),)
+
+    def __copy__(self) -> DeltaConf:
+        """This one: it does not change."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DeltaConf:
+        """This one: it does not change."""
+        return self
+
     def read(self, key: Key[_K]) -> _K:
         """The value of a key of `lakelog.core.keys` or `lakelog.logstores.keys`, or its default.
 

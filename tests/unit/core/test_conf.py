@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 
 from lakelog.core.conf import DeltaConf
@@ -66,3 +69,23 @@ def test_values_are_not_printed() -> None:
     assert "hunter2" not in repr(
         DeltaConf.from_mapping({"spark.hadoop.fs.s3a.secret.key": "hunter2"})
     )
+
+
+def test_a_pickle_has_the_storages_keys_and_no_login_of_a_catalog() -> None:
+    kept = {
+        "spark.sql.catalog.lake.uri": "https://unity.example",
+        "spark.sql.catalog.lake.auth.oauth.clientId": "a client",
+        "spark.lakelog.catalog.lake.token.file": "/run/unity",
+        "spark.hadoop.fs.s3a.secret.key": "executors read files",
+    }
+    logins = {
+        "spark.sql.catalog.lake.token": "t0ken",
+        "spark.sql.catalog.lake.auth.token": "t0ken",
+        "spark.sql.catalog.lake.auth.oauth.clientSecret": "t0ken",
+        "spark.lakelog.catalog.lake.token.command": "print t0ken",
+    }
+    conf = DeltaConf({**kept, **logins})
+    data = pickle.dumps(conf)
+    assert b"t0ken" not in data
+    assert dict(pickle.loads(data)) == kept
+    assert copy.deepcopy(conf) is copy.copy(conf) is conf
