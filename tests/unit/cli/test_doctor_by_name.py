@@ -184,6 +184,8 @@ def test_a_name_without_a_catalog_is_no_folder_to_probe(
     assert done.exit_code == 2
     words = " ".join(done.output.split())
     assert "the conf has no catalog lake: give --catalog lake=URL" in words
+    long = CliRunner().invoke(app, ["doctor", f"{'a' * 10_000}.b.c"])
+    assert (long.exit_code, long.exception and type(long.exception)) == (2, SystemExit)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / NAME).mkdir()
     assert CliRunner().invoke(app, ["doctor", NAME]).exit_code == 0
