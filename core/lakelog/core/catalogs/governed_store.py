@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
+import threading
 import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
@@ -65,6 +67,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("lakelog")
 STAGED_FOLDER: Final = "_staged_commits"
 _LISTED: Final = 1000
+_NEVER: Final = (None, -math.inf)
+_TRUSTED_SECONDS: Final = 5.0
+"""How long a thread may take from a load to its look, where others have the log too."""
 _TRIES: Final = 3
 """Of one proposal, where others have to be published first."""
 
@@ -115,8 +120,9 @@ class GovernedStore(LogStore):
         self._listed: dict[int, int] = {}
         """Version -> when its file was written, as was listed before it was published."""
         self._gone: TableNotFoundError | None = None
-        self._is_loaded = False
-        """Whether the next listing may take the table as it was loaded."""
+        self._trusted: tuple[int | None, float] = _NEVER
+        """The thread whose next look may take the table as it was loaded, any if None; until when
+        (monotonic seconds)."""
         self._unmade = unmade
         self._was_asked_for = False
         """Whether a request to make the table may be on its way."""
@@ -153,11 +159,32 @@ class GovernedStore(LogStore):
         return self._unmade
 
     def trust_load(self) -> None:
-        """Let the next listing not ask again: the call that loaded the table is the one that lists.
+        """Let the next look not ask again: the call that loaded the table is the one that looks.
 
         Whoever has had a log for a while must see what was committed since.
         """
-        self._is_loaded = True
+        self._trusted = (None, math.inf)
+
+    def take_load(self, of: GovernedStore) -> bool:
+        """Take what this call has loaded for another store of the table; `trust_load` for a store
+        that others have too.
+
+        Returns:
+            False where this store has met the table's end, and is no use any more.
+        """
+        if self._gone is not None:
+            return False
+        self._take(of.table)
+        self._trusted = (threading.get_ident(), self._clock.monotonic() + _TRUSTED_SECONDS)
+        return True
+
+    def _is_trusted(self) -> bool:
+        """Whether this look may take the table as it was loaded; that holds for one look."""
+        thread, until = self._trusted
+        if thread not in (None, threading.get_ident()):
+            return False
+        self._trusted = _NEVER
+        return self._clock.monotonic() < until
 
     # -- reading --------------------------------------------------------------------------------
 
@@ -175,7 +202,8 @@ class GovernedStore(LogStore):
             return self._inner().read_bytes(path)
         table = self._table
         if self._gone is not None or version > table.latest:
-            table = self.refresh()
+            if self._gone is not None or not self._is_trusted():
+                table = self.refresh()
             if version > table.latest:
                 raise FileNotFoundError(f"{table.name} has no version {version}: {path}")
         commit = table.commits.get(version)
@@ -193,8 +221,7 @@ class GovernedStore(LogStore):
         if folder != log_path(self._location):
             yield from self._inner().list_from(path)
             return
-        is_loaded, self._is_loaded = self._is_loaded, False
-        table = self._table if is_loaded else self.refresh()
+        table = self._table if self._is_trusted() else self.refresh()
         waiting = sorted(
             (commit_name(v), commit)
             for v, commit in table.commits.items()

@@ -90,6 +90,10 @@ def session_log(
     key = id(spark), (opened.table, known, frozenset(conf.items()))
     with _lock:
         _, log = _logs.setdefault(key, (spark, opened))
+        kept = governed(log.store)
+        # The catalog has just said what the table is: the look that follows need not ask again.
+        if store is not None and kept is not None and not kept.take_load(store):
+            _, log = _logs[key] = (spark, opened)
         _logs.move_to_end(key)
         _let_go(key)
     if log is not opened:

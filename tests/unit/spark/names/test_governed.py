@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lakelog.core import DeltaLog, write_arrow
+from lakelog.core import DeltaConf, DeltaLog, write_arrow
+from lakelog.core.errors import TableNotFoundError
 from lakelog.spark.names.governed import address_of, keys_of_name, lasting
+from lakelog.spark.replay.logs import forget_logs, session_log
 from support.unity_server import UnityServer, serving
-from support.unity_tables import make_table
+from support.unity_tables import make_table, other_client_commits
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+class Session:
+    """Stands for a session, which is asked nothing."""
+
 
 CONF = {
     "spark.sql.catalog.lake": "io.unitycatalog.spark.UCSingleCatalog",
@@ -59,3 +67,36 @@ def test_a_governed_table_is_opened_again_by_its_name(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     write_arrow(path, {"id": [1]})
     assert address_of(DeltaLog.for_table(path)) == path
+
+
+def test_a_read_of_a_known_table_asks_once_and_sees_what_is_new(tmp_path: Path) -> None:
+    session: Any = Session()
+    with serving(UnityServer(tmp_path / "unity")) as server:
+        folder, conf = make_table(server), DeltaConf(server.conf())
+
+        def read() -> int:
+            server.seen.clear()
+            return session_log(session, "lake.s.t", conf).update().version
+
+        assert read() == 0
+        log = session_log(session, "lake.s.t", conf)
+        for version in range(1, 4):
+            other_client_commits(server, folder, version)
+            assert read() == version
+            assert [each.method for each in server.seen] == ["GET"]
+        assert session_log(session, "lake.s.t", conf) is log
+        # Only the call that asked may rely on it: neither another thread, nor a second look.
+        session_log(session, "lake.s.t", conf)
+        other_client_commits(server, folder, 4)
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(log.update).result().version == 4
+        session_log(session, "lake.s.t", conf).update()
+        other_client_commits(server, folder, 5)
+        assert log.update().version == 5
+        # A log that has met the end of its table is not gone on with.
+        table = server.tables.pop(("lake", "s", "t"))
+        with pytest.raises(TableNotFoundError):
+            log.update()
+        server.tables["lake", "s", "t"] = table
+        assert read() == 5
+    forget_logs(session)
