@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
-from lakelog.cli.conf_file import parse_properties
+from lakelog.core.engine.tables import parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from lakelog.cli.conf_file import parse_properties
 from lakelog.cli.shared_options import conf_options
+from lakelog.core.conf_file import parse_properties
 from support.terminal import runner, said
 
 if TYPE_CHECKING:

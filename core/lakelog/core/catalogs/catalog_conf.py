@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from lakelog.core.catalogs.names import SPARK_PREFIX
@@ -14,20 +13,6 @@ if TYPE_CHECKING:
 
 UNITY: Final = "lakelog.core.catalogs.unity.UnityCatalog"
 """Our class for Unity Catalog."""
-
-
-_LOGIN: Final = re.compile(r"secret|password|token(?!\.file$)", re.IGNORECASE)
-"""Of a catalog's keys, those that hold a secret; a token's file does not."""
-
-
-def without_logins(conf: Mapping[str, str]) -> dict[str, str]:
-    """A conf without what catalogs are shown to prove who asks."""
-    prefixes = (SPARK_PREFIX, f"{keys.CATALOG.name}.")
-    return {
-        key: value
-        for key, value in conf.items()
-        if not (key.startswith(prefixes) and _LOGIN.search(key))
-    }
 
 
 class CatalogConf:

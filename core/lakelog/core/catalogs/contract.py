@@ -6,7 +6,8 @@ the other way to decide. `GovernedStore` puts it below the same create, so that 
 its fence, its conflict checks and its settling of lost replies are one for both.
 
 A catalog is a class with six members, chosen by `spark.lakelog.catalog.<name>.class`; four more
-make, rename and drop tables, and one lists them. lakelog's own speaks Unity Catalog's Delta API.
+make, rename and drop tables, and two list what there is. lakelog's own speaks Unity Catalog's Delta
+API.
 """
 
 from __future__ import annotations
@@ -272,6 +273,16 @@ class Catalog(ABC):
             CatalogError: it was refused, or it is not known whether it was done.
         """
         raise self._makes_none(table.name)
+
+    def schema_names(self) -> Iterator[str]:
+        """The names of the catalog's schemas.
+
+        Raises:
+            CatalogError: the catalog lists none, as here, or can't be reached, or refuses.
+        """
+        raise CatalogError(
+            f"the catalog {self.name} ({type(self).__name__}) lists no schemas. Name each of them."
+        )
 
     def table_names(self, schema: str | None = None) -> Iterator[TableName]:
         """The tables of Delta's format; views, and tables of other formats, are left out.

@@ -1,4 +1,4 @@
-"""The tables of a catalog, or of one of its schemas."""
+"""The schemas of a catalog; its tables, or those of one of its schemas."""
 
 from __future__ import annotations
 
@@ -9,6 +9,38 @@ from lakelog.core.conf import DeltaConf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+
+def schemas_in(catalog: str, conf: Mapping[str, str]) -> Iterator[str]:
+    """The names of a catalog's schemas.
+
+    Args:
+        catalog: its name; one that the conf knows.
+        conf: the user's whole Spark conf.
+
+    Raises:
+        CatalogError: it lists none, or can't be reached, or refuses.
+    """
+    from lakelog.core.catalogs.resolution import catalog_for
+
+    return catalog_for(catalog, DeltaConf.from_mapping(conf)).schema_names()
+
+
+def tables_in(catalog: str, schema: str, conf: Mapping[str, str]) -> Iterator[TableName]:
+    """The tables of a schema.
+
+    Args:
+        catalog: its name; one that the conf knows.
+        schema: its name within the catalog.
+        conf: the user's whole Spark conf.
+
+    Raises:
+        TableNotFoundError: there is no such schema.
+        CatalogError: the catalog lists none, or can't be reached, or refuses.
+    """
+    from lakelog.core.catalogs.resolution import catalog_for
+
+    return catalog_for(catalog, DeltaConf.from_mapping(conf)).table_names(schema)
 
 
 def listed_by(text: str, conf: Mapping[str, str]) -> Callable[[], Iterator[TableName]] | None:

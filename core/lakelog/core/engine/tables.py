@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from lakelog.core.alter.property_changes import KEPT_BY_THE_TABLE, planned_properties
     from lakelog.core.arguments import checked_progress
     from lakelog.core.catalogs.catalog_conf import CatalogConf
-    from lakelog.core.catalogs.listing import listed_by
+    from lakelog.core.catalogs.listing import listed_by, schemas_in, tables_in
     from lakelog.core.catalogs.names import TableName, known_catalogs, spelled_name, table_name
     from lakelog.core.catalogs.refusals import governed
-    from lakelog.core.conf import illegal_option, option, travelling_conf
+    from lakelog.core.conf import illegal_option, option, travelling_conf, without_logins
+    from lakelog.core.conf_file import parse_properties
     from lakelog.core.create.clone.clone_table import OF_ITS_LOG
     from lakelog.core.create.table import CreateMode, TableDefined, define_table
     from lakelog.core.delta_log import log_of, log_to_make
@@ -52,10 +53,11 @@ else:
             "alter.property_changes": "KEPT_BY_THE_TABLE planned_properties",
             "arguments": "checked_progress",
             "catalogs.catalog_conf": "CatalogConf",
-            "catalogs.listing": "listed_by",
+            "catalogs.listing": "listed_by schemas_in tables_in",
             "catalogs.names": "TableName known_catalogs spelled_name table_name",
             "catalogs.refusals": "governed",
-            "conf": "illegal_option option travelling_conf",
+            "conf": "illegal_option option travelling_conf without_logins",
+            "conf_file": "parse_properties",
             "create.clone.clone_table": "OF_ITS_LOG",
             "create.table": "CreateMode TableDefined define_table",
             "delta_log": "log_of log_to_make",

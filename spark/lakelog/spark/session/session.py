@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from pyspark.errors import PySparkException
 
 from lakelog.core import keys
-from lakelog.core.engine.tables import ENGINE_FOLDER, EngineFolder
-from lakelog.core.errors import UnsupportedFeatureError
+from lakelog.core.engine.tables import ENGINE_FOLDER, EngineFolder, parse_properties
+from lakelog.core.errors import DeltaAnalysisError, UnsupportedFeatureError
 from lakelog.spark.session.zones import spark_zone
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _SEPARATOR, _ARROW = "\x01", " -> "
 _STORAGE = ("fs.", "dfs.")
 _HADOOP = "spark.hadoop."
 _TIMEZONE = keys.SESSION_TZ.name
+_CONF_FILE = "LAKELOG_CONF_FILE"
 _folders: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 _known_servers: WeakSet[SparkSession] = WeakSet()
 
@@ -48,10 +50,30 @@ def session_conf(spark: SparkSession) -> dict[str, str]:
 
 
 def set_confs(spark: SparkSession) -> dict[str, str]:
-    """What `session_conf` has but for what Spark's JVM knows by itself."""
+    """What `session_conf` has but for what Spark's JVM knows by itself.
+
+    Raises:
+        DeltaAnalysisError: the file of a Connect client's own settings can't be read.
+    """
+    if is_connect(spark):
+        return {**_of_this_client(), **_conf_by_public_method(spark)}
     with contextlib.suppress(Exception):
         return _conf_in_one_call(spark)
     return dict(_conf_by_public_method(spark))
+
+
+def _of_this_client() -> dict[str, str]:
+    """What the client's own file has: the server hides from its clients what looks secret."""
+    path = os.environ.get(_CONF_FILE)
+    if not path:
+        return {}
+    try:
+        return parse_properties(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as exc:
+        raise DeltaAnalysisError(
+            f"{_CONF_FILE} names {path}, which can't be read ({type(exc).__name__}): let it name a "
+            "file as spark-defaults.conf, or unset it."
+        ) from None
 
 
 def _folder(spark: SparkSession) -> str:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.core import DeltaConf
 from lakelog.core.engine.commit import BATCH, observing, traceparent
+from lakelog.core.engine.tables import without_logins
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.spark.names.governed import keys_of_name
 from lakelog.spark.replay.logs import opened_log
 from lakelog.spark.streaming.query_checkpoint import query_id, streamed_tables
 from lakelog.spark.types.spark_types import to_delta_schema, without_void
@@ -65,8 +67,9 @@ class BatchSink:
         self._started_by = traceparent(conf)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave behind what belongs to this process."""
+        """Leave behind what belongs to this process, and the logins of other catalogs."""
         own: dict[str, Any] = {
+            "_conf": without_logins(self._conf, keys_of_name(self._path, self._conf)),
             "_log": None,
             "_query_id": None,
             "_streamed": frozenset(),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakelog.core.catalogs.listing import listed_by
+from lakelog.core.catalogs.listing import listed_by, schemas_in, tables_in
 from lakelog.core.errors import CatalogError, TableNotFoundError
 from support.model_catalog import CONF
 from support.unity_server import UnityServer, Ways, serving
@@ -42,6 +42,13 @@ def test_a_catalog_a_schema_and_a_table_are_listed_page_by_page(server: UnitySer
     assert listed(server, "lake.s.t3") == ["lake.s.t3"]
 
 
+def test_the_schemas_of_a_catalog_are_listed(server: UnityServer) -> None:
+    assert sorted(schemas_in("lake", server.conf())) == ["empty", "s", "z"]
+    assert [each.table for each in tables_in("lake", "z", server.conf())] == ["t"]
+    with pytest.raises(TableNotFoundError, match="nothing"):
+        list(tables_in("lake", "nothing", server.conf()))
+
+
 def test_views_and_tables_of_other_formats_are_left_out(server: UnityServer) -> None:
     server.tables["lake", "s", "t1"].kind = "VIEW"
 
@@ -72,3 +79,5 @@ def test_a_catalog_that_lists_nothing_says_so() -> None:
     assert names is not None
     with pytest.raises(CatalogError, match="Name each of them"):
         list(names())
+    with pytest.raises(CatalogError, match="lists no schemas"):
+        list(schemas_in("model", CONF))

@@ -67,6 +67,20 @@ def test_a_batch_is_fetched_only_after_a_small_one(
     assert not seen[-1].fetched
 
 
+@pytest.mark.parametrize("target", ["lake.sales.orders", "/its/path"])
+def test_a_sink_takes_the_login_of_its_own_catalog_alone_along(target: str) -> None:
+    conf = {
+        "spark.sql.catalog.lake.uri": "https://unity.example",
+        "spark.sql.catalog.lake.auth.token": "for-lake",
+        "spark.sql.catalog.other.auth.token": "for-other",
+        "spark.hadoop.fs.s3a.secret.key": "for-files",
+    }
+    sent = pickle.dumps(BatchSink(target, conf, WriteOptions(mode="append"), "c"))
+    assert (b"for-lake" in sent) == target.startswith("lake")
+    assert b"for-other" not in sent
+    assert b"for-files" in sent
+
+
 def test_a_checkpoint_of_another_table_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -387,11 +387,16 @@ class UnityCatalog(Catalog):
                 f"{sorted(reply or ())} ({type(exc).__name__}: {exc})."
             ) from None
 
+    def schema_names(self) -> Iterator[str]:
+        """The catalog's schemas, page by page."""
+        for found in self._listed("schemas", {}):
+            yield found["name"]
+
     def table_names(self, schema: str | None = None) -> Iterator[TableName]:
         """The Delta tables of a schema, or of all, page by page."""
         if schema is None:
-            for found in self._listed("schemas", {}):
-                yield from self.table_names(found["name"])
+            for name in self.schema_names():
+                yield from self.table_names(name)
             return
         for found in self._listed("tables", {"schema_name": schema}):
             is_view = found.get("table_type") in _VIEWS

@@ -143,7 +143,7 @@ class Requests:
                 # What is no JSON was cut off, or some other server answers: it may have been done.
                 lost = reply.status >= 500 or reply.status < 300
                 if not busy and not lost:
-                    raise self._refusal(reply, kind, message)
+                    raise self._refusal(reply, kind, message, token)
             wait = self._wait(number, None if reply is None else reply.retry_after)
             took = self._clock.monotonic() - began
             if number == _TRIES or took + wait > left or (lost and not may_repeat):
@@ -174,12 +174,18 @@ class Requests:
         most = min(_FIRST_WAIT * 2 ** (number - 1), _LONGEST_WAIT)
         return random.uniform(0, most)  # noqa: S311, RUF100  # no secret
 
-    def _refusal(self, reply: Reply, kind: str, message: str) -> RefusedError:
+    def _refusal(self, reply: Reply, kind: str, message: str, token: str | None) -> RefusedError:
         status, advice = reply.status, ""
         if reply.leads_to is not None:
             advice = f" It leads to {reply.leads_to}: set {self._key} to where the API is."
         elif status == 401:
-            advice = f" Check the token of {self._key.removesuffix('.uri')}."
+            of = self._key.removesuffix(".uri")
+            advice = f" Check the token of {of}."
+            if token is None:
+                advice = (
+                    f" No token was sent: set {of}.auth.token; where a Spark Connect server hides "
+                    "it, in the file that LAKELOG_CONF_FILE names."
+                )
         elif status == 403:
             advice = " Ask the catalog's owner for the privilege."
         return RefusedError(
