@@ -47,10 +47,8 @@ SPARKS_OWN = {
     "DataStreamReader": "csv json name orc parquet text xml",
     "DataStreamWriter": "",
     "Catalog": """
-        analyzeTable currentCatalog currentDatabase databaseExists functionExists
-        getCreateTableString getDatabase getFunction getTable getTableProperties
-        listCatalogs listDatabases listFunctions listPartitions listTables listViews
-        refreshByPath registerFunction
+        analyzeTable functionExists getCreateTableString getDatabase getFunction
+        getTableProperties listFunctions listPartitions listViews refreshByPath registerFunction
     """,
 }
 """Class -> its methods that `enable` leaves alone. One that is neither here nor wrapped fails a
@@ -81,6 +79,15 @@ DIFFERS = {
     "DataStreamReader.changes": 'refused: `option("readChangeFeed", "true")` and `table(name)`',
     "Catalog.cacheTable": "works; a newer version is cached again at its first use, where "
     "delta-spark may show the old one",
+    **{
+        f"Catalog.{name}": f"Spark's own; while Unity Catalog's is the current one, use `{instead}`"
+        for name, instead in {
+            "databaseExists": "SHOW SCHEMAS",
+            "getTable": "DESCRIBE DETAIL",
+            "listDatabases": "SHOW SCHEMAS",
+            "listTables": "SHOW TABLES",
+        }.items()
+    },
     "Catalog.recoverPartitions": "refused: the log has the partitions",
 }
 """What a row of the page says where it does not say "works"."""
@@ -120,6 +127,15 @@ STATEMENT_NOTES = {
     "SHOW TBLPROPERTIES": "works",
     "SHOW PARTITIONS": "works",
     "SHOW CREATE TABLE": "works",
+    "SHOW CATALOGS": "Spark's own, with Unity Catalog's of the conf",
+    "SHOW SCHEMAS": "Spark's own, but of Unity Catalog",
+    "SHOW DATABASES": "as `SHOW SCHEMAS`",
+    "SHOW NAMESPACES": "as `SHOW SCHEMAS`",
+    "SHOW TABLES": "Spark's own, but of Unity Catalog",
+    "SHOW CURRENT": "Spark's own, but where Unity Catalog is the current one",
+    "USE": "Spark's own, but of Unity Catalog, whose names are then "
+    "[short](unity-catalog.md#short-names)",
+    "SET CATALOG": "as `USE`",
 }
 """First words of each statement that is recognised -> what it does. `DESC` is `DESCRIBE`."""
 

@@ -361,6 +361,12 @@ NAMES_CACHE: Final = whole(
     60,
     "How long `enable` keeps what the catalog said of a name; 0 asks each time.",
 )
+NAMES_CURRENT: Final = text(
+    f"{LAKELOG_PREFIX}names.current",
+    "",
+    "The catalog and schema that `USE` chose, where lakelog asks that catalog by itself. `USE` "
+    "sets it.",
+)
 IDENTITY_TASKS: Final = whole(
     f"{LAKELOG_PREFIX}identity.maxTasks",
     1024,

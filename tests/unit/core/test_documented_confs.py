@@ -202,6 +202,7 @@ ELSEWHERE = {
             "spark.lakelog.replay.minBytes",
             "spark.lakelog.identity.maxTasks",
             "spark.lakelog.names.cacheSeconds",
+            "spark.lakelog.names.current",
             "spark.sql.warehouse.dir",
         ),
         "how a Spark job goes about it: there is no job without Spark",

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core import drop_table
+from lakelog.core.engine.tables import known_catalogs
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.format.claims import is_ours
 from lakelog.spark.format.our_names import is_governed_name, is_our_name, is_our_view
@@ -24,12 +25,12 @@ from lakelog.spark.format.requests import (
 )
 from lakelog.spark.format.stream_reader import is_plain
 from lakelog.spark.names.frame_views import note_alias, note_view
-from lakelog.spark.names.identifiers import parse, path_in
-from lakelog.spark.names.lookup import forget
+from lakelog.spark.names.identifiers import SESSION_CATALOG, parse, path_in, quoted_name
+from lakelog.spark.names.lookup import chosen_namespace, entry_elsewhere, forget
 from lakelog.spark.names.placing import exists
 from lakelog.spark.names.resolve import location_of
 from lakelog.spark.reading.reader import DeltaReader
-from lakelog.spark.session.session import is_connect, session_conf
+from lakelog.spark.session.session import is_connect, session_conf, set_confs
 from lakelog.spark.sql_statements.names_of_methods import (
     cache_table,
     is_table_cached,
@@ -39,6 +40,7 @@ from lakelog.spark.sql_statements.names_of_methods import (
 from lakelog.spark.sql_statements.queries.cached_rows import forget_cached
 from lakelog.spark.sql_statements.queries.named_tables import Place
 from lakelog.spark.sql_statements.queries.written_views import refreshed, written_place
+from lakelog.spark.types.path_forms import text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -196,6 +198,24 @@ def _makes_ours(spark: SparkSession, source: str | None, name: object) -> bool:
     return is_ours(spark, source) or (source is None and is_our_name(spark, name))
 
 
+def _refuse_format(spark: SparkSession, source: str | None, name: object) -> None:
+    """Refuse to make a table of another format in a catalog that Spark does not know.
+
+    Raises:
+        DeltaAnalysisError: Spark would make it in its own.
+    """
+    if chosen_namespace(spark) is None or not isinstance(name, str):
+        return
+    found = entry_elsewhere(spark, parse(name))
+    if found is not None:
+        raise DeltaAnalysisError(
+            f"{found.text} can't be made as {source or 'a table of the default format'}: lakelog "
+            f"makes Delta tables in the catalog {found.parts[0]}. Leave the format out or use "
+            f"delta, or name a table of Spark's own, as {SESSION_CATALOG}.default.{name}",
+            table=found.text,
+        )
+
+
 def asked_writer(
     writer: Any, mode: str | None, partition_by: Any, options: dict[str, Any]
 ) -> DeltaWriter:
@@ -238,6 +258,7 @@ def _save_as_table(original: Any) -> Any:
     ) -> None:
         request = request_of(self)
         if not _makes_ours(self._spark, format or request.format, name):
+            _refuse_format(self._spark, format or request.format, name)
             try:
                 original(self, name, format, mode, partitionBy, **options)
             finally:
@@ -485,6 +506,7 @@ def _create_table(original: Any) -> Any:
     ) -> Any:
         spark = self._sparkSession
         if not is_ours(spark, source):
+            _refuse_format(spark, source, tableName)
             try:
                 return original(self, tableName, path, source, schema, description, **options)
             finally:
@@ -507,6 +529,74 @@ def _create_table(original: Any) -> Any:
         return DeltaReader(spark).table(tableName)
 
     return create_table
+
+
+def _current_part(number: int) -> Any:
+    def wrap(original: Any) -> Any:
+        def current(self: Any) -> Any:
+            chosen = chosen_namespace(self._sparkSession)
+            return original(self) if chosen is None else chosen[number]
+
+        return current
+
+    return wrap
+
+
+def _using(words: str) -> Any:
+    """A method that does what a statement does, where that may be about a catalog of ours."""
+
+    def wrap(original: Any) -> Any:
+        forgetting = _forgetting(original)
+
+        def method(self: Any, *args: Any, **kwargs: Any) -> None:
+            spark = self._sparkSession
+            name = next(iter((*args, *kwargs.values())), None)
+            if isinstance(name, str) and known_catalogs(set_confs(spark)):
+                spark.sql(f"{words} {quoted_name(parse(name))}")
+            else:
+                forgetting(self, *args, **kwargs)
+
+        return method
+
+    return wrap
+
+
+def _of_sparks_catalog(instead: str) -> Any:
+    """A method that knows Spark's own catalogs alone.
+
+    Args:
+        instead: what to use while the current catalog is another one.
+    """
+
+    def wrap(original: Any) -> Any:
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            chosen = chosen_namespace(self._sparkSession)
+            given = [str(each).strip("`").lower() for each in (*args, *kwargs.values())]
+            if chosen is None or any(each.startswith(SESSION_CATALOG) for each in given):
+                return original(self, *args, **kwargs)
+            raise DeltaAnalysisError(
+                f"spark.catalog.{original.__name__} knows Spark's own catalogs, and the current "
+                f"one is {chosen[0]}, which lakelog asks: use {instead.format(*chosen)}, or go "
+                f"back with USE {SESSION_CATALOG}",
+            )
+
+        return method
+
+    return wrap
+
+
+def _list_catalogs(original: Any) -> Any:
+    def list_catalogs(self: Any, pattern: str | None = None) -> Any:
+        spark = self._sparkSession
+        if not known_catalogs(set_confs(spark)):
+            return original(self, pattern)
+        from pyspark.sql.catalog import CatalogMetadata
+
+        like = "" if pattern is None else f" LIKE {text_literal(pattern)}"
+        rows = spark.sql(f"SHOW CATALOGS{like}").collect()
+        return [CatalogMetadata(name=row.catalog, description=None) for row in rows]
+
+    return list_catalogs
 
 
 def _list_columns(original: Any) -> Any:
@@ -582,10 +672,19 @@ CATALOG: dict[str, Wrap] = {
     "dropTable": _drop_table,
     "createTable": _create_table,
     "createExternalTable": _create_table,
+    "currentCatalog": _current_part(0),
+    "currentDatabase": _current_part(1),
+    "setCurrentCatalog": _using("SET CATALOG"),
+    "setCurrentDatabase": _using("USE NAMESPACE"),
+    "listCatalogs": _list_catalogs,
+    "listTables": _of_sparks_catalog("SHOW TABLES IN {}.{}"),
+    "listDatabases": _of_sparks_catalog("SHOW SCHEMAS IN {}"),
+    "databaseExists": _of_sparks_catalog("SHOW SCHEMAS IN {}"),
+    "getTable": _of_sparks_catalog("DESCRIBE DETAIL {}.{}.t"),
     **dict.fromkeys(
         (
-            *("setCurrentCatalog", "setCurrentDatabase", "dropTempView", "dropGlobalTempView"),
-            *("dropView", "createDatabase", "dropDatabase", "refreshTable"),
+            *("dropTempView", "dropGlobalTempView", "dropView", "createDatabase"),
+            *("dropDatabase", "refreshTable"),
         ),
         _forgetting,
     ),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException, PySparkException
 
 from lakelog.core import DeltaConf
+from lakelog.core.engine.tables import known_catalogs
 from lakelog.logstores import keys as store_keys
 from lakelog.spark.names.catalog_entries import Entry, read_entry
 from lakelog.spark.names.governed import governed_entry
@@ -28,6 +29,7 @@ from lakelog.spark.names.identifiers import (
 )
 from lakelog.spark.names.plain import plain_sql, plain_table
 from lakelog.spark.names.stored_views import described_view, kept_view
+from lakelog.spark.session.session import set_confs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 _CATALOG_PARTS = 3
 _TEMPORARY = "global_temp"
+_ALWAYS_THERE = "default"
+"""A database of Spark's own catalog that can't be dropped; temporary views are listed with any."""
 
 
 @dataclass(slots=True)
@@ -45,8 +49,12 @@ class _Known:
     # Other processes change the catalog without notice: an answer is kept for as long as the conf
     # says, and `with_location` asks again where it turns out to be wrong.
     until: float = 0.0
+    ours: frozenset[str] = frozenset()
+    """The catalogs of the conf that lakelog asks."""
+    chosen: tuple[str, str] | None = None
+    """The catalog of those, and its schema, that `USE` made the current ones."""
     namespace: tuple[str, str] | None = None
-    """The current catalog and database."""
+    """Spark's current catalog and database."""
     entries: dict[tuple[str, ...], Entry | None] = field(default_factory=dict)
     catalogs: dict[str, bool] = field(default_factory=dict)
     """Whether a first part of two names a catalog."""
@@ -86,9 +94,9 @@ def forget() -> None:
 def find(spark: SparkSession, name: str | Sequence[str], *, again: bool = False) -> Entry | None:
     """What a name means: a table or a view of Spark's own catalog, or a temporary view.
 
-    A temporary view hides a table of its name. A name of three parts in a catalog that lakelog
-    asks itself means a table there, whether or not there is one. A name in any other catalog, the
-    current one if a name has none, is not looked up.
+    A temporary view hides a table of its name. A name in a catalog that lakelog asks itself means
+    a table there, whether or not there is one: one of three parts, and a shorter one where `USE`
+    made such a catalog the current one. A name in any other catalog is not looked up.
 
     Args:
         spark: a session, classic or Connect.
@@ -102,20 +110,79 @@ def find(spark: SparkSession, name: str | Sequence[str], *, again: bool = False)
         DeltaAnalysisError: the text is not a name.
     """
     parts = parse(name) if isinstance(name, str) else tuple(name)
-    found = governed_entry(spark, parts)
-    if found is not None:
-        return found
     known = _of(spark)
+    found = governed_entry(spark, _in_chosen(spark, parts, known))
+    if found is not None:
+        if len(parts) > 1 or not is_session_name(parts):
+            return found
+        place = (SESSION_CATALOG, _ALWAYS_THERE, parts[0])
+        view = _kept(spark, place, known, alone=True, again=again)
+        return view if view is not None and view.kind == "temporary view" else found
     whole = qualified(spark, parts, known)
     if whole is None or not is_session_name(whole[1:]):
         return None
-    if len(parts) == _CATALOG_PARTS - 1 and _is_catalog(spark, parts[0], known):
+    if len(parts) == _CATALOG_PARTS - 1 and _is_catalog(spark, parts[0]):
         # `other.t` is a table of a catalog `other`, even if there is a database of that name.
         return None
+    return _kept(spark, whole, known, alone=len(parts) == 1, again=again)
+
+
+def entry_elsewhere(spark: SparkSession, parts: Sequence[str]) -> Entry | None:
+    """The entry of a name in a catalog that lakelog asks; `None` for a name in any other.
+
+    Args:
+        spark: a session, classic or Connect.
+        parts: of the name. A temporary view that hides it is passed by.
+    """
+    return governed_entry(spark, _in_chosen(spark, parts, _of(spark)))
+
+
+def chosen_namespace(spark: SparkSession) -> tuple[str, str] | None:
+    """The current catalog and schema, where lakelog asks that catalog; `None` where Spark does."""
+    known = _of(spark)
+    return None if known is None else known.chosen
+
+
+def choose_namespace(spark: SparkSession, namespace: tuple[str, str] | None) -> None:
+    """Make a catalog that lakelog asks the current one; with `None`, go back to Spark's.
+
+    It is kept in the session's conf, which another object for the same session has too.
+    """
+    key = store_keys.NAMES_CURRENT.name
+    if namespace is not None:
+        spark.conf.set(key, quoted_name(namespace))
+    elif chosen_namespace(spark) is not None:
+        spark.conf.unset(key)
+    forget()
+
+
+def _in_chosen(spark: SparkSession, parts: Sequence[str], known: _Known | None) -> tuple[str, ...]:
+    """A name with what `USE` chose before it, if it is one of that catalog; else as it is."""
+    as_it_is = tuple(parts)
+    # `` parquet.`/its/path` `` is no name of a catalog.
+    if known is None or known.chosen is None or any("/" in each for each in parts):
+        return as_it_is
+    if len(parts) == 1:
+        return (*known.chosen, *parts)
+    first = parts[0]
+    is_other = first.lower() in (_TEMPORARY, SESSION_CATALOG) or first in known.ours
+    if len(parts) >= _CATALOG_PARTS or is_other or _is_catalog(spark, first):
+        return as_it_is
+    return (known.chosen[0], *parts)
+
+
+def _kept(
+    spark: SparkSession,
+    whole: tuple[str, str, str],
+    known: _Known | None,
+    *,
+    alone: bool,
+    again: bool,
+) -> Entry | None:
     # Names are compared ignoring case. A temporary view has one part, so `db.t` never means one.
-    key = (str(len(parts) == 1), *(each.lower() for each in whole))
+    key = (str(alone), *(each.lower() for each in whole))
     if known is None or again or key not in known.entries:
-        found = _ask(spark, whole, len(parts) == 1)
+        found = _ask(spark, whole, alone)
         if known is None:
             return found
         known.entries[key] = found
@@ -137,6 +204,9 @@ def qualified(
     if len(parts) == _CATALOG_PARTS:
         catalog, database, table = parts
         return (SESSION_CATALOG, database, table) if catalog.lower() == SESSION_CATALOG else None
+    known = _of(spark) if known is None else known
+    if len(_in_chosen(spark, parts, known)) == _CATALOG_PARTS:
+        return None
     if known is None or known.namespace is None:
         namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
         if known is not None:
@@ -160,9 +230,17 @@ def _of(spark: SparkSession) -> _Known | None:
         known = _known.get(spark)
         if known is not None and now < known.until:
             return known
-    text = str(spark.conf.get(store_keys.NAMES_CACHE.name, str(store_keys.NAMES_CACHE.default)))
-    kept = DeltaConf({store_keys.NAMES_CACHE.name: text}).read(store_keys.NAMES_CACHE)
-    known = _Known(now + kept)
+    conf = set_confs(spark)
+    ours = known_catalogs(conf)
+    names = [store_keys.NAMES_CACHE.name, store_keys.NAMES_CURRENT.name]
+    settings = DeltaConf({each: conf[each] for each in names if each in conf})
+    chosen = settings.read(store_keys.NAMES_CURRENT)
+    catalog, schema = parse(chosen) if chosen else ("", "")
+    known = _Known(now + settings.read(store_keys.NAMES_CACHE), ours)
+    if catalog in ours:
+        known.chosen = (catalog, schema)
+        # What is Spark's then has its catalog or its database in the name.
+        known.namespace = (SESSION_CATALOG, _ALWAYS_THERE)
     with _lock:
         _known[spark] = known
     return known
@@ -208,7 +286,13 @@ def _temporary(spark: SparkSession, parts: tuple[str, ...]) -> Entry:
     return Entry(parts, "temporary view", view=view)
 
 
-def _is_catalog(spark: SparkSession, name: str, known: _Known | None) -> bool:
+def is_sparks_catalog(spark: SparkSession, name: str) -> bool:
+    """Whether a name is that of Spark's own catalog, or of one that the conf has a class for."""
+    return name.lower() == SESSION_CATALOG or _is_catalog(spark, name)
+
+
+def _is_catalog(spark: SparkSession, name: str) -> bool:
+    known = _of(spark)
     if known is not None and name in known.catalogs:
         return known.catalogs[name]
     found = spark.conf.get(f"spark.sql.catalog.{name}", None) is not None

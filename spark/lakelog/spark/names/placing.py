@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from lakelog.core import DeltaLog
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError, TableNotFoundError
-from lakelog.spark.names.governed import governed_entry
 from lakelog.spark.names.identifiers import parse, path_in
-from lakelog.spark.names.lookup import find, qualified
+from lakelog.spark.names.lookup import entry_elsewhere, find, qualified
 from lakelog.spark.names.new_entries import claimed
 from lakelog.spark.names.resolve import not_ours
 from lakelog.spark.session.session import session_conf
@@ -107,7 +106,7 @@ def entry_for(spark: SparkSession, parts: Sequence[str]) -> Entry | None:
     Raises:
         DeltaAnalysisError: something else has the name, or it is one of another catalog.
     """
-    governed = governed_entry(spark, parts)
+    governed = entry_elsewhere(spark, parts)
     if governed is not None:
         return governed
     whole = qualified(spark, parts)
@@ -132,7 +131,7 @@ def is_taken(spark: SparkSession, parts: Sequence[str]) -> bool:
     Raises:
         DeltaAnalysisError: it is a name of another catalog.
     """
-    governed = governed_entry(spark, parts)
+    governed = entry_elsewhere(spark, parts)
     if governed is not None:
         return exists(spark, governed.location or "")
     whole = qualified(spark, parts)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.errors import AnalysisException
 
+from lakelog.core.engine.tables import known_catalogs
 from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
 from lakelog.spark.names.identifiers import SESSION_CATALOG, parse, path_in, quoted_name
 from lakelog.spark.names.lookup import find, qualified
 from lakelog.spark.names.plain import plain_sql
+from lakelog.spark.session.session import set_confs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -128,6 +130,8 @@ def _missing(spark: SparkSession, text: str, whole: Sequence[str]) -> TableNotFo
     elif near is not None:
         near = f"{database}.{near}"
     hint = "" if near is None else f" Did you mean {near}?"
+    if database in known_catalogs(set_confs(spark)):
+        hint = f" {database} is a catalog: a table of it is named {database}.schema.{table}."
     return TableNotFoundError(
         f"[DELTA_TABLE_NOT_FOUND] Delta table {text} doesn't exist: the catalog has no table of "
         f"that name in {database}.{hint}",

@@ -22,6 +22,7 @@ from lakelog.spark.sql_statements.forms.identifier_clause import written_out
 from lakelog.spark.sql_statements.forms.insert_values import inserted_values
 from lakelog.spark.sql_statements.forms.parameters import Parameters
 from lakelog.spark.sql_statements.queries.query_runner import QueryRunner
+from lakelog.spark.sql_statements.queries.sparks_own import refuse_sparks, with_current
 from lakelog.spark.sql_statements.queries.written_views import may_mean_table, refused_by_spark
 from lakelog.spark.sql_statements.text.cursor import Cursor
 from lakelog.spark.sql_statements.text.placed_errors import placed_by_words
@@ -107,8 +108,9 @@ def run_statement(
     text = statement.text
     if not may_be_ours(text) or _are_plain_values(spark, text):
         return plain(text, args, **kwargs)
-    otherwise = partial(using_delta, spark, partial(plain, text, args, **kwargs))
-    return _run(spark, plain, statement, args, kwargs, otherwise)
+    asked = with_current(spark, statement)
+    otherwise = partial(using_delta, spark, partial(plain, asked.text, args, **kwargs))
+    return _run(spark, plain, asked, args, kwargs, otherwise)
 
 
 def _are_plain_values(spark: SparkSession, text: str) -> bool:
@@ -158,6 +160,7 @@ def _run(
         command = command_of(parameters, kwargs, runner)
         if command is not None:
             return _observed(spark, statement, partial(_placing, command, statement.text))
+        refuse_sparks(spark, statement)
         return _in_words(spark, statement, lambda: runner.run(parameters, kwargs, otherwise))
     except NoDeltaTableError as exc:
         return _by_an_extension(otherwise, exc)

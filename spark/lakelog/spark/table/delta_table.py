@@ -29,7 +29,7 @@ from lakelog.spark.dml.merge_builder import merge_builder
 from lakelog.spark.names.frame_views import FrameSource, note_frame
 from lakelog.spark.names.governed import address_of
 from lakelog.spark.names.identifiers import parse, path_in
-from lakelog.spark.names.lookup import is_watched, qualified
+from lakelog.spark.names.lookup import entry_elsewhere, is_watched, qualified
 from lakelog.spark.names.placing import exists
 from lakelog.spark.names.resolve import with_location
 from lakelog.spark.reading.reader import snapshot_df
@@ -198,7 +198,9 @@ class DeltaTable(OlderVersions, Optimization, TableAlteration, Vacuum):
             raise _missing(exc) from exc
         parts = parse(tableOrViewName)
         if path_in(parts) is None:
-            table._name = ".".join(qualified(sparkSession, parts) or parts)
+            elsewhere = entry_elsewhere(sparkSession, parts)
+            whole = qualified(sparkSession, parts) if elsewhere is None else elsewhere.parts
+            table._name = ".".join(whole or parts)
         return table
 
     @classmethod

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from pyspark.sql import Row
+from pyspark.sql.types import StructType
 
 from lakelog.core.errors import DeltaAnalysisError, TableNotFoundError
 from lakelog.spark.names import lookup
-from lakelog.spark.names.lookup import find, forget, unwatch, watch
+from lakelog.spark.names.lookup import (
+    choose_namespace,
+    chosen_namespace,
+    entry_elsewhere,
+    find,
+    forget,
+    unwatch,
+    watch,
+)
 from lakelog.spark.names.resolve import location_of, resolve, with_location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+class Reader:
+    """`spark.read`, of which the columns of a view are asked."""
+
+    def table(self, name: str) -> Any:
+        return SimpleNamespace(schema=StructType())
 
 
 class Session:
@@ -23,10 +39,14 @@ class Session:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.rows: list[Any] = []
+        self.read = Reader()
         self.namespace = ["spark_catalog", "Default"]
         self.confs: dict[str, str] = {}
         self.conf = SimpleNamespace(
-            get=lambda key, default=None: self.confs.get(key, default), getAll=self.confs
+            get=lambda key, default=None: self.confs.get(key, default),
+            getAll=self.confs,
+            set=self.confs.__setitem__,
+            unset=lambda key: self.confs.pop(key, None),
         )
         self.catalog = SimpleNamespace(
             currentCatalog=lambda: self.namespace[0], currentDatabase=lambda: self.namespace[1]
@@ -152,6 +172,80 @@ def test_a_name_in_a_catalog_of_the_conf_stands_for_its_folder(session: Any, key
     with pytest.raises(TableNotFoundError, match="the catalog has none"):
         with_location(session, "lake.sales.orders", _none)
     assert session.asked == []
+
+
+@pytest.fixture
+def chosen(watched: Session) -> Session:
+    """A session in which `USE lake.sales` was run, and which has a table `Default.t` of its own."""
+    watched.add("t", "/a")
+    watched.confs["spark.sql.catalog.lake.uri"] = "http://unity.example"
+    watched.confs["spark.sql.catalog.other"] = "some.Catalog"
+    choose_namespace(cast("Any", watched), ("lake", "sales"))
+    return watched
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("orders", "lake.sales.orders"),
+        ("`odd name`", "lake.sales.`odd name`"),
+        ("t", "lake.sales.t"),
+        ("old.orders", "lake.old.orders"),
+        ("default.t", "lake.default.t"),
+        ("lake.old.orders", "lake.old.orders"),
+        ("spark_catalog.default.t", "/a"),
+        ("lake.orders", None),
+        ("other.orders", None),
+        ("spark_catalog.none", None),
+        ("parquet.`/some/folder`", None),
+        ("a.b.c.d", None),
+    ],
+)
+def test_a_short_name_is_one_of_the_catalog_that_was_chosen(
+    chosen: Session, name: str, meant: str | None
+) -> None:
+    assert location(chosen, name) == meant
+    assert chosen_namespace(cast("Any", chosen)) == ("lake", "sales")
+
+
+def test_a_temporary_view_comes_before_a_table_of_the_chosen_schema(chosen: Any) -> None:
+    chosen.add_view("orders")
+    found = find(chosen, "Orders")
+    assert found is not None
+    assert found.kind == "temporary view"
+    assert location(chosen, "sales.orders") == "lake.sales.orders"
+    # A table may be made beside it.
+    beside = entry_elsewhere(chosen, ("orders",))
+    assert beside is not None
+    assert beside.location == "lake.sales.orders"
+    asked = len(chosen.asked)
+    find(chosen, "orders")
+    assert len(chosen.asked) == asked
+
+
+def test_sparks_own_names_are_meant_again_afterwards(chosen: Any) -> None:
+    choose_namespace(chosen, None)
+    assert chosen_namespace(chosen) is None
+    assert location(chosen, "t") == "/a"
+    choose_namespace(chosen, ("lake", "sales"))
+    assert location(chosen, "t") == "lake.sales.t"
+    # A catalog that the conf no longer has is nobody's.
+    del chosen.confs["spark.sql.catalog.lake.uri"]
+    forget()
+    assert location(chosen, "t") == "/a"
+
+
+def test_names_without_a_catalog_in_the_conf_cost_what_they_did(watched: Session) -> None:
+    watched.add("t", "/a")
+    for name in ("t", "default.t", "t"):
+        assert location(watched, name) == "/a"
+    assert len(watched.asked) == 2
+
+
+def test_a_catalogs_name_alone_is_no_schema(session: Any) -> None:
+    session.confs["spark.sql.catalog.lake.uri"] = "http://unity.example"
+    with pytest.raises(TableNotFoundError, match=r"is named lake\.schema\.orders"):
+        resolve(session, "lake.orders")
 
 
 def _none(location: str) -> None:

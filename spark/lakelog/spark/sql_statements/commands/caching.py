@@ -8,7 +8,6 @@ from pyspark import StorageLevel
 
 from lakelog.core import drop_table
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.spark.names.governed import governed_entry
 from lakelog.spark.session.session import session_conf
 from lakelog.spark.sql_statements.commands.create_view import NewView, made_view
 from lakelog.spark.sql_statements.queries.cached_rows import (
@@ -105,8 +104,8 @@ def drop(s: CommandContext) -> Command | None:
         key = key_of(s.spark, s.runner, parts)
         if key is not None:
             release(s.spark, key)
-    entry = governed_entry(s.spark, parts) if of_table else None
-    if entry is None:
+    entry = entry_of(s.spark, parts) if of_table else None
+    if entry is None or not entry.is_governed:
         return None
     s.is_ours = True
     c.took("PURGE")  # the catalog alone knows what becomes of the files

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.spark.names.governed import governed_entry
-from lakelog.spark.names.lookup import qualified
+from lakelog.spark.names.lookup import entry_elsewhere, qualified
 from lakelog.spark.session.given_options import FORMATS
 from lakelog.spark.sql_statements.commands.cloning import clone_into
 from lakelog.spark.sql_statements.commands.column_definitions import (
@@ -88,7 +87,7 @@ def _may_be_ours(s: CommandContext, wanted: NewTable) -> bool:
         return c.name().parts[0].lower() in FORMATS
     parts = wanted.name.parts
     return (
-        path_in(parts) is not None or governed_entry(s.spark, parts) is not None or _is_default(s)
+        path_in(parts) is not None or entry_elsewhere(s.spark, parts) is not None or _is_default(s)
     )
 
 
@@ -97,7 +96,7 @@ def _in_our_catalog(s: CommandContext, wanted: NewTable) -> bool:
     parts = wanted.name.parts
     if path_in(parts) is not None or qualified(s.spark, parts) is not None:
         return True
-    return governed_entry(s.spark, parts) is not None
+    return entry_elsewhere(s.spark, parts) is not None
 
 
 def _is_default(s: CommandContext) -> bool:

@@ -6,6 +6,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lakelog.spark.sql_statements.commands.alter_table import alter, comment_on, comment_on_column
 from lakelog.spark.sql_statements.commands.caching import cache, clear_cache, drop, uncache
+from lakelog.spark.sql_statements.commands.catalog_lists import (
+    show_catalogs,
+    show_schemas,
+    show_tables,
+)
 from lakelog.spark.sql_statements.commands.cloning import convert
 from lakelog.spark.sql_statements.commands.context import CommandContext
 from lakelog.spark.sql_statements.commands.create_table import create
@@ -29,6 +34,7 @@ from lakelog.spark.sql_statements.commands.table_maintenance import (
     reorg,
     vacuum,
 )
+from lakelog.spark.sql_statements.commands.use import set_catalog, show_current, use
 from lakelog.spark.sql_statements.forms.parameters import Parameters
 from lakelog.spark.sql_statements.forms.placeholders import Placeholders
 from lakelog.spark.sql_statements.queries.written_views import refreshed
@@ -96,7 +102,13 @@ STATEMENTS: Mapping[str, Sequence[tuple[tuple[str, ...], Any]]] = {
     "UNCACHE": [(("UNCACHE", "TABLE"), uncache)],
     "CLEAR": [(("CLEAR", "CACHE"), clear_cache)],
     "DROP": [(("DROP", "TABLE"), drop), (("DROP", "VIEW"), drop)],
+    "USE": [(("USE",), use)],
+    "SET": [(("SET", "CATALOG"), set_catalog)],
     "SHOW": [
+        (("SHOW", "CATALOGS"), show_catalogs),
+        *((("SHOW", each), show_schemas) for each in ("SCHEMAS", "DATABASES", "NAMESPACES")),
+        (("SHOW", "TABLES"), show_tables),
+        (("SHOW", "CURRENT"), show_current),
         (("SHOW", "COLUMNS"), show_columns),
         (("SHOW", "TBLPROPERTIES"), show_properties),
         (("SHOW", "PARTITIONS"), show_partitions),
