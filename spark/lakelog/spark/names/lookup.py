@@ -113,7 +113,7 @@ def find(spark: SparkSession, name: str | Sequence[str], *, again: bool = False)
     known = _of(spark)
     found = governed_entry(spark, _in_chosen(spark, parts, known))
     if found is not None:
-        if len(parts) > 1 or not is_session_name(parts):
+        if len(parts) != 1 or not is_session_name(parts):
             return found
         place = (SESSION_CATALOG, _ALWAYS_THERE, parts[0])
         view = _kept(spark, place, known, alone=True, again=again)
