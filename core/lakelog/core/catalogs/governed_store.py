@@ -213,6 +213,10 @@ class GovernedStore(LogStore):
         except FileNotFoundError as exc:
             if commit is None and self._is_cleaned_up(version):
                 raise
+            if commit is not None:
+                # The catalog names it until the publishing was reported; it may go before.
+                with contextlib.suppress(FileNotFoundError):
+                    return self._inner().read_bytes(path)
             raise LogGapError(self._lost(version, place), path=place, version=version) from exc
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
@@ -619,13 +623,20 @@ class GovernedStore(LogStore):
 
     def _publish_one(self, inner: LogStore, commit: RatifiedCommit) -> None:
         path = commit_path(self._location, commit.version)
-        lines = list(inner.read(self._staged_path(commit.file_name)))
+        try:
+            lines = list(inner.read(self._staged_path(commit.file_name)))
+        except FileNotFoundError:
+            inner.read_bytes(path)  # another client has published it, and removed the staged file
+            return
         try:
             inner.write(path, lines)
         except FileExistsError:
             # By another client, or by a write of ours whose reply was lost. It is only reported
             # where it is the commit: the catalog then forgets the staged file.
-            if list(inner.read(path)) != lines:
+            found, data = inner.read_bytes(path), "".join(f"{line}\n" for line in lines).encode()
+            if found != data and data.startswith(found):
+                inner.write(path, lines, overwrite=True)  # by one that was stopped midway
+            elif list(decode_lines(found.splitlines(keepends=True))) != lines:
                 raise LogGapError(
                     f"{path} is not what the catalog {self._catalog.name} ratified as version "
                     f"{commit.version} of {self._table.name}, which is {commit.file_name}. Nothing "

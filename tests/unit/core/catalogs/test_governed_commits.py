@@ -113,6 +113,22 @@ def test_who_comes_next_publishes_for_a_writer_that_died() -> None:
     assert len(paths(name)) == 6
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_what_another_client_published_in_part_is_made_whole(share: float) -> None:
+    name = make_model_table()
+    log = open_model(name)
+    die_after_ratifying(log)
+    append(log, "a")
+    table, store = ModelCatalog.tables[name], MemoryLogStore()
+    staged = f"{table.location}/_delta_log/_staged_commits/{table.commits[1].file_name}"
+    data, path = store.read_bytes(staged), commit_path(table.location, 1)
+    with store.filesystem.open_output_stream(store.filesystem_path(path)) as file:
+        file.write(data[: int(len(data) * share)])
+    assert append(open_model(name), "b") == 2
+    assert published(name) == [0, 1, 2]
+    assert store.read_bytes(path) == data
+
+
 def test_ten_commits_may_wait_and_the_next_writer_goes_on() -> None:
     name = make_model_table()
     log = open_model(name)

@@ -137,6 +137,23 @@ def test_a_version_whose_file_is_lost_is_named(server: UnityServer) -> None:
         read_arrow(NAME, conf=server.conf())
 
 
+def test_a_staged_file_may_go_once_it_is_published(server: UnityServer) -> None:
+    folder = make_table(server)
+    opened = DeltaLog.for_table(NAME, server.conf())
+    for each in (1, 2, 3):
+        commit = other_client_commits(server, folder, each)
+        if each < 3:  # and the catalog is told later
+            staged = folder / "_delta_log/_staged_commits" / commit["file-name"]
+            staged.rename(folder / f"_delta_log/{each:020d}.json")
+
+    assert ids(read_arrow(NAME, conf=server.conf())) == [1, 2, 3]
+    opened.store.publish(report=True)  # type: ignore[attr-defined]
+    assert ids(read_arrow(opened)) == [1, 2, 3]
+    opened.store.publish(report=True)  # type: ignore[attr-defined]
+    assert sorted(server.table(NAME).commits) == [3]
+    assert ids(read_arrow(NAME, conf=server.conf())) == [1, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("name", "what"),
     [
