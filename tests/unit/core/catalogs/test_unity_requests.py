@@ -215,6 +215,7 @@ def test_a_name_that_no_url_can_have_is_refused(server: UnityServer, part: str) 
         ("metadata", "table-uuid"),
         ("metadata", "location"),
         ("commits", 0, "file-name"),
+        ("commits", 0, "version"),
         ("commits", 0, "file-size"),
         ("commits", 0, "timestamp"),
         ("commits", 0, "file-modification-timestamp"),
@@ -223,7 +224,7 @@ def test_a_name_that_no_url_can_have_is_refused(server: UnityServer, part: str) 
 def test_a_table_with_a_value_of_another_kind(
     server: UnityServer, place: tuple[Any, ...], odd: Any
 ) -> None:
-    if place[-1] in ("file-size", "timestamp", "file-modification-timestamp") and odd == 7:
+    if place[-1] not in ("table-uuid", "location", "file-name", "version") and odd == 7:
         odd = "7"
     other_client_commits(server, Path(server.table("lake.s.t").location[len("file://") :]), 1)
     _, table = server.answer("GET", f"{BASE}/catalogs/lake/schemas/s/tables/t", b"", {})
@@ -238,6 +239,37 @@ def test_a_table_with_a_value_of_another_kind(
         pytest.raises(CatalogError, match="not its API's"),
     ):
         UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock()).load(T)
+
+
+@pytest.mark.parametrize("odd", ["../{}", "x/{}", "..", "{0:.20}/{0}", f"{2:020d}.x.json"])
+def test_a_commit_that_names_no_file_of_its_version(server: UnityServer, odd: str) -> None:
+    other_client_commits(server, Path(server.table("lake.s.t").location[len("file://") :]), 1)
+    (commit,) = server.table("lake.s.t").commits.values()
+    commit["file-name"] = odd.format(commit["file-name"])
+    with pytest.raises(CatalogError, match="no file of version 1"):
+        catalog(server).load(T)
+
+
+@pytest.mark.parametrize("page", [b"", b"<html>404 page not found</html>", b"{}"])
+def test_a_page_that_is_not_there_is_no_table_that_is_not_there(
+    server: UnityServer, page: bytes
+) -> None:
+    """As a proxy answers whose server is just being restarted."""
+    with answering(AGREED, answer(page, 404)) as url:
+        known = UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock())
+        with pytest.raises(CatalogError, match="404"):
+            known.load(T)
+        table = catalog(server).load(T)
+        with pytest.raises(CatalogError):
+            known.drop_table(table)
+
+
+def test_an_error_without_a_type_is_read() -> None:
+    said = answer(b'{"error":{"message":"no such thing.","code":404}}', 404)
+    with answering(AGREED, said) as url:
+        known = UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock())
+        with pytest.raises(TableNotFoundError, match=r"has no table lake\.s\.t: no such thing\."):
+            known.load(T)
 
 
 @pytest.mark.parametrize(

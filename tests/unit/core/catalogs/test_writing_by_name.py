@@ -158,7 +158,14 @@ def test_a_full_table_is_published_and_the_writer_goes_on(server: UnityServer) -
 
 
 @pytest.mark.parametrize("ways", [Ways(), Ways(replays_conflict=True)], ids=["0.6", "strict"])
-@pytest.mark.parametrize("fault", ["no reply", "500 after", "409 after", "500 before", "closed"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *("no reply", "500 after", "409 after", "500 before", "closed", "no lock", "408 after"),
+        # A proxy refuses what the server has done.
+        *("403 after", "400 after", "404 after", "302 after"),
+    ],
+)
 def test_whatever_the_reply_was_the_rows_are_there_once(
     tmp_path: Path, ways: Ways, fault: str
 ) -> None:
@@ -177,9 +184,15 @@ def test_whatever_the_reply_was_the_rows_are_there_once(
                     "500 after": FaultError(500, "CommitStateUnknownException"),
                     "500 before": FaultError(500, "CommitStateUnknownException"),
                     "409 after": FaultError(409, "CommitVersionConflictException"),
+                    "no lock": FaultError(409, "UpdateRequirementConflictException"),
+                    "408 after": FaultError(408),
+                    "403 after": FaultError(403, "PermissionDeniedException"),
+                    "400 after": FaultError(400, "InvalidParameterValueException"),
+                    "404 after": FaultError(404, "NoSuchTableException"),
+                    "302 after": FaultError(302),
                 }[fault]
 
-        if fault in ("500 before", "closed"):
+        if fault in ("500 before", "closed", "no lock"):
             server.before = once
         else:
             server.after = once
@@ -187,6 +200,45 @@ def test_whatever_the_reply_was_the_rows_are_there_once(
         assert ids(server) == [1]
         assert server.table(NAME).latest == 1
         assert not left
+        write_arrow(log, {"id": [2]}, mode="append")  # the log is no worse for it
+        assert ids(server) == [1, 2]
+
+
+def test_a_refusal_that_can_not_be_looked_at_leaves_the_outcome_unknown(
+    server: UnityServer,
+) -> None:
+    folder = make_table(server)
+    log = DeltaLog.for_table(NAME, server.conf(), ManualClock(2_000_000_000_000))
+    _ = log.snapshot
+    seen: list[Request] = []
+
+    def refused(request: Request) -> None:
+        if seen or request.action == "add-commit":
+            seen.append(request)
+            raise FaultError(403, "PermissionDeniedException")
+
+    server.after = refused
+    with pytest.raises(CommitOutcomeUnknownError, match="looking at the table failed"):
+        write_arrow(log, {"id": [1]}, mode="append")
+    server.after = None
+    assert ids(server) == [1]
+    assert len(list(folder.glob("*.parquet"))) == 1
+
+
+def test_a_token_that_is_refused_is_said_and_leaves_nothing(server: UnityServer) -> None:
+    folder = make_table(server)
+    log = DeltaLog.for_table(NAME, server.conf(), ManualClock(2_000_000_000_000))
+    _ = log.snapshot
+
+    def expired(request: Request) -> None:
+        if request.action == "add-commit":
+            server.token = "another"
+
+    server.before = expired
+    with pytest.raises(CatalogError, match="Check the token"):
+        write_arrow(log, {"id": [1]}, mode="append")
+    assert list((folder / "_delta_log/_staged_commits").iterdir()) == []
+    assert list(folder.glob("*.parquet")) == []
 
 
 def test_a_server_that_says_nothing_more_leaves_the_outcome_unknown(server: UnityServer) -> None:

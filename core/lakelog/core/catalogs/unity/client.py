@@ -4,7 +4,8 @@ What a real server answers is not always what its specification says; what is re
 what both say, or what is looked at again afterwards:
 
 - 409 `CommitVersionConflict` may be about the commit itself, sent again after it was published.
-- 409 `UpdateRequirementConflict` means another table of the same name: never to be tried again.
+- 409 `UpdateRequirementConflict` means another table of the same name, never to be tried again; or,
+  of some servers, a lock that was not to be had.
 - 429 `ResourceExhausted` means that commits wait to be published: ten at most.
 - A report of a version that was never published is taken, and the version is lost. So only what was
   seen is reported.
@@ -33,11 +34,12 @@ from lakelog.core.catalogs.contract import (
 from lakelog.core.catalogs.names import TableName
 from lakelog.core.catalogs.unity.changes import new_table, updates_for
 from lakelog.core.catalogs.unity.credentials import conf_of
-from lakelog.core.catalogs.unity.requests import LISTING_API, RefusedError, Requests
+from lakelog.core.catalogs.unity.requests import LISTING_API, UNNAMED, RefusedError, Requests
 from lakelog.core.clock import SystemClock
 from lakelog.core.errors import (
     CatalogError,
     DeltaAnalysisError,
+    DeltaError,
     TableNotFoundError,
     UnsupportedFeatureError,
 )
@@ -130,21 +132,36 @@ class UnityCatalog(Catalog):
             match exc.fields["status"], exc.fields["type"]:
                 case 409, "CommitVersionConflict" | "AlreadyExists":
                     raise VersionTakenError(str(exc)) from None
-                case 409, "UpdateRequirementConflict":
-                    raise self._other_table(table, exc) from None
-                case 409, _:
-                    raise UnansweredError(str(exc)) from None
                 case 429, _:
                     raise TooManyUnpublishedError(str(exc)) from None
+                case 401, _:  # which comes before anything is looked at
+                    raise
                 case _:
-                    raise self._meant(table.name, exc) from None
+                    raise self._verdict(table, commit.version, exc) from None
+
+    def _verdict(self, table: CatalogTable, version: int, refused: RefusedError) -> Exception:
+        """What a refused commit has come to, by a look: a proxy may refuse what was done."""
+        meant = self._meant(table.name, refused)
+        try:
+            found = self.load(table.name)
+        except TableNotFoundError as exc:
+            return exc
+        except DeltaError as exc:
+            return UnansweredError(f"{refused} And looking at the table failed: {exc}")
+        if found.table_id != table.table_id:
+            return self._other_table(table, refused)
+        # Some servers say of a lock that they did not get what they say of another table.
+        is_passing = refused.fields["status"] == 409 or isinstance(meant, TableNotFoundError)
+        return UnansweredError(str(refused)) if is_passing or found.latest >= version else meant
 
     def report(self, table: CatalogTable, published: int) -> CatalogTable:
         """Say that a version's file is in the log."""
         try:
             return self._update(table, [_reporting(published)], may_repeat=True)
         except RefusedError as exc:
-            if exc.fields["type"] == "UpdateRequirementConflict":
+            if exc.fields["type"] == "UpdateRequirementConflict" and not self._is_there(
+                table.name, table
+            ):
                 raise self._other_table(table, exc) from None
             raise self._meant(table.name, exc) from None
 
@@ -420,7 +437,8 @@ class UnityCatalog(Catalog):
     def _meant(self, name: TableName, refused: RefusedError) -> Exception:
         """What a refusal means for who asked for a table."""
         kind, status = refused.fields["type"], refused.fields["status"]
-        if kind.startswith("NoSuch") or (status == 404 and not kind):
+        # A 404 that is not the API's is of some other server: a proxy whose own is being restarted.
+        if kind.startswith("NoSuch") or (status == 404 and kind == UNNAMED):
             what = {"NoSuchCatalog": "catalog", "NoSuchSchema": "schema"}.get(kind, "table")
             shown = {"catalog": name.catalog, "schema": f"{name.catalog}.{name.schema}"}
             return TableNotFoundError(
@@ -478,9 +496,12 @@ def _reporting(published: int) -> dict[str, Any]:
 
 
 def _commit(value: Mapping[str, Any]) -> RatifiedCommit:
+    version, name = _number(value["version"]), _text(value["file-name"])
+    if not name.startswith(f"{version:020d}.") or "/" in name:
+        raise ValueError(f"{name!r} is no file of version {version}")
     return RatifiedCommit(
-        version=_number(value["version"]),
-        file_name=_text(value["file-name"]),
+        version=version,
+        file_name=name,
         size=_number(value["file-size"]),
         timestamp=_number(value["timestamp"]),
         modification_time=_number(value["file-modification-timestamp"]),

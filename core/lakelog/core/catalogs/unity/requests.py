@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 LISTING_API: Final = "/api/2.1/unity-catalog"
 """Unity Catalog's own, of which the listing of tables is asked."""
 API: Final = f"{LISTING_API}/delta/v1"
+UNNAMED: Final = "Error"
+"""The type of an error of the API's that has none."""
 _TRIES: Final = 6
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 """Seconds."""
@@ -141,7 +143,8 @@ class Requests:
                 # Refused before it was looked at; other than a full table, which is no passing one.
                 busy = reply.status == 429 and "ResourceExhausted" not in kind
                 # What is no JSON was cut off, or some other server answers: it may have been done.
-                lost = reply.status >= 500 or reply.status < 300
+                # By 408 a proxy says that it has waited long enough.
+                lost = reply.status >= 500 or reply.status < 300 or reply.status == 408
                 if not busy and not lost:
                     raise self._refusal(reply, kind, message, token)
             wait = self._wait(number, None if reply is None else reply.retry_after)
@@ -201,8 +204,9 @@ def _said(reply: Reply, token: str | None) -> tuple[str, str]:
     """The type and the message of an error, without the token: some servers repeat a request."""
     try:
         error = json.loads(reply.body)["error"]
-        kind, text = str(error["type"]).removesuffix("Exception"), str(error["message"]).rstrip(".")
-    except (ValueError, KeyError, TypeError, RecursionError):
+        kind = str(error.get("type") or UNNAMED).removesuffix("Exception")
+        text = str(error["message"]).rstrip(".")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         kind, text = "", reply.body.decode(errors="replace") or "nothing more"
     if token:
         text = text.replace(token, "******")
