@@ -208,7 +208,7 @@ def test_a_name_that_no_url_can_have_is_refused(server: UnityServer, part: str) 
     assert server.seen == []
 
 
-@pytest.mark.parametrize("odd", [None, 7, "", [], {}])
+@pytest.mark.parametrize("odd", [None, 7, "", [], {}, "\ud800"])
 @pytest.mark.parametrize(
     "place",
     [
@@ -241,6 +241,17 @@ def test_a_table_with_a_value_of_another_kind(
         UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock()).load(T)
 
 
+@pytest.mark.parametrize("odd", [-1, "0", 0.0, [], {}])
+def test_a_newest_version_that_is_none(server: UnityServer, odd: Any) -> None:
+    _, table = server.answer("GET", f"{BASE}/catalogs/lake/schemas/s/tables/t", b"", {})
+    given = {**table, "latest-table-version": odd}
+    with (
+        answering(AGREED, answer(json.dumps(given).encode())) as url,
+        pytest.raises(CatalogError, match="not its API's"),
+    ):
+        UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock()).load(T)
+
+
 @pytest.mark.parametrize("odd", ["../{}", "x/{}", "..", "{0:.20}/{0}", f"{2:020d}.x.json"])
 def test_a_commit_that_names_no_file_of_its_version(server: UnityServer, odd: str) -> None:
     other_client_commits(server, Path(server.table("lake.s.t").location[len("file://") :]), 1)
@@ -248,6 +259,35 @@ def test_a_commit_that_names_no_file_of_its_version(server: UnityServer, odd: st
     commit["file-name"] = odd.format(commit["file-name"])
     with pytest.raises(CatalogError, match="no file of version 1"):
         catalog(server).load(T)
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [7, "x", [None], [{}], [{"name": None}], [{"name": 7}], [{"name": ""}], [{"name": "\ud800"}]],
+)
+@pytest.mark.parametrize("what", ["tables", "schemas"])
+def test_a_list_of_another_form_is_refused(what: str, listed: Any) -> None:
+    with answering(answer(json.dumps({what: listed}).encode())) as url:
+        known = UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock())
+        with pytest.raises(CatalogError, match=f"lists {what} in a way"):
+            list(known.table_names("s" if what == "tables" else None))
+
+
+def test_a_list_of_nothing_is_empty() -> None:
+    with answering(answer(b"")) as url:
+        known = UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock())
+        assert list(known.table_names("s")) == []
+
+
+def test_a_list_that_turns_in_a_circle_ends() -> None:
+    pages = [
+        answer(json.dumps({"tables": [{"name": "t"}], "next_page_token": each}).encode())
+        for each in ("a", "b", "a")
+    ]
+    with answering(*pages) as url:
+        known = UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock())
+        with pytest.raises(CatalogError, match="the page 'a' comes twice"):
+            list(known.table_names("s"))
 
 
 @pytest.mark.parametrize("page", [b"", b"<html>404 page not found</html>", b"{}"])
@@ -346,6 +386,26 @@ def test_a_command_with_an_open_quote_is_not_shown(server: UnityServer) -> None:
     with pytest.raises(CatalogError, match="quote that does not end") as caught:
         UnityCatalog("lake", conf).load(T)
     assert "s3cr3t" not in str(caught.value)
+
+
+@pytest.mark.parametrize("command", ["printf '\\377s3cr3t'", "echo s3cr3t\0"])
+def test_a_command_whose_output_is_no_text_is_not_shown(server: UnityServer, command: str) -> None:
+    conf = {**server.conf(), "spark.lakelog.catalog.lake.token.command": command}
+    with pytest.raises(CatalogError, match="gave no token") as caught:
+        UnityCatalog("lake", conf).load(T)
+    assert "s3cr3t" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("given", ['""', '" "', "null", "7"])
+def test_a_login_that_gives_no_token_is_refused(server: UnityServer, given: str) -> None:
+    with answering(answer(f'{{"access_token":{given}}}'.encode())) as url:
+        conf = server.conf() | {
+            "spark.sql.catalog.lake.auth.oauth.uri": url,
+            "spark.sql.catalog.lake.auth.oauth.clientId": "me",
+            "spark.sql.catalog.lake.auth.oauth.clientSecret": "s3cr3t",
+        }
+        with pytest.raises(CatalogError, match="gave no token"):
+            UnityCatalog("lake", conf).load(T)
 
 
 def test_a_login_that_is_busy_is_asked_again(server: UnityServer) -> None:

@@ -382,6 +382,8 @@ class UnityCatalog(Catalog):
             if latest is None:
                 latest = max(commits, default=metadata["last-commit-version"])
             known = sorted(commits)
+            if governed and _number(latest) < 0:
+                raise ValueError(f"{latest} as its newest version")
             if governed and known != list(range(latest - len(known) + 1, latest + 1)):
                 raise UnansweredError(
                     f"the catalog {self.name} names the commits {known} of {name}, and {latest} as "
@@ -416,23 +418,38 @@ class UnityCatalog(Catalog):
                 yield from self.table_names(name)
             return
         for found in self._listed("tables", {"schema_name": schema}):
-            is_view = found.get("table_type") in _VIEWS
+            is_view = str(found.get("table_type")) in _VIEWS
             if found.get("data_source_format", "DELTA") == "DELTA" and not is_view:
                 yield TableName(self.name, schema, found["name"])
 
     def _listed(self, what: str, of: dict[str, str]) -> Iterator[dict[str, Any]]:
         query = {"catalog_name": self.name, **of}
+        tokens = set[str]()
         while True:
             try:
-                found = self._requests.get(f"/{what}", query, api=LISTING_API)
+                reply = self._requests.get(f"/{what}", query, api=LISTING_API) or {}
             except RefusedError as exc:
                 name = TableName(self.name, of.get("schema_name", "*"), "*")
                 raise self._meant(name, exc) from None
-            yield from found.get(what) or ()
+            try:
+                found = [each | {"name": _text(each["name"])} for each in reply.get(what) or ()]
+            except (KeyError, TypeError, AttributeError, ValueError) as exc:
+                raise self._odd_list(what, f"{type(exc).__name__}: {exc}") from None
+            yield from found
             # Some servers end with an empty token, others with none.
-            if not found.get("next_page_token"):
+            token = str(reply.get("next_page_token") or "")
+            if not token:
                 return
-            query["page_token"] = found["next_page_token"]
+            if token in tokens:
+                raise self._odd_list(what, f"the page {token[:40]!r} comes twice")
+            tokens.add(token)
+            query["page_token"] = token
+
+    def _odd_list(self, what: str, why: str) -> CatalogError:
+        return CatalogError(
+            f"the catalog {self.name} ({self._requests.url}) lists {what} in a way that is not its "
+            f"API's ({why})."
+        )
 
     def _meant(self, name: TableName, refused: RefusedError) -> Exception:
         """What a refusal means for who asked for a table."""
@@ -511,6 +528,7 @@ def _commit(value: Mapping[str, Any]) -> RatifiedCommit:
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise TypeError(f"no text, but {type(value).__name__}")
+    value.encode()  # or it has half of a character
     return value
 
 

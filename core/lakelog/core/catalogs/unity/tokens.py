@@ -150,7 +150,7 @@ class _Command:
         program = words[0]
         try:
             done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
-        except (OSError, subprocess.SubprocessError) as exc:
+        except (OSError, ValueError, subprocess.SubprocessError) as exc:
             # Neither its arguments nor its output: they may be secrets.
             status = getattr(exc, "returncode", None)
             why = type(exc).__name__ if status is None else f"it ended with status {status}"
@@ -213,7 +213,7 @@ class _OAuth:
             raise NotSentError(f"{self._wire.url} ({self._key}) answered {reply.status}")
         try:
             value = json.loads(reply.body)
-            token, lasts = value["access_token"].strip(), float(value.get("expires_in") or 300)
+            token, lasts = _word(value["access_token"]), float(value.get("expires_in") or 300)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise CatalogError(
                 f"{self._wire.url} ({self._key}) gave no token: it answered {reply.status}. Check "
@@ -221,3 +221,10 @@ class _OAuth:
                 key=self._key,
             ) from None
         return _Given(token, began + max(lasts - _EARLY, lasts / 2))
+
+
+def _word(text: str) -> str:
+    found = text.strip()
+    if not found:
+        raise ValueError
+    return found
