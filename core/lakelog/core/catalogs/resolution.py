@@ -26,7 +26,8 @@ _SHARE: Final = 0.5
 """Credentials are renewed once this share of their life is left, or five minutes."""
 _FIVE_MINUTES: Final = 300_000
 _UNTIL_ASKED_AGAIN: Final = 60_000
-"""Milliseconds that credentials for reading stand for those that writing takes."""
+"""Milliseconds until the catalog is asked again that gave less than what was asked for: no
+credentials, those for reading alone, or some that have ended by the clock here."""
 
 
 _made: dict[tuple[tuple[str, str], ...], Catalog] = {}
@@ -119,10 +120,11 @@ def store_of_a_new_table(
 
 
 class _Vended(NamedTuple):
-    """Credentials, and when to ask for others: milliseconds since the epoch; infinite for never."""
+    """Credentials, when to ask for others and when they end (epoch milliseconds; inf: never)."""
 
     credentials: Credentials
     renew_at: float
+    ends_at: float
 
 
 _vended: WeakKeyDictionary[Catalog, dict[str, _Vended]] = WeakKeyDictionary()
@@ -164,23 +166,27 @@ class _Storage:
         vended = _vended.setdefault(self._catalog, {})
         given = vended.get(self._table.table_id)
         if given is None or self._clock.now_ms() >= given.renew_at:
-            given = self._asked()
+            given = self._asked(given)
             while len(vended) >= _MOST_VENDED:
                 vended.pop(next(iter(vended)), None)
             vended[self._table.table_id] = given
         self._renew_at = given.renew_at
         return log_store_for(self._location, {**self._conf, **given.credentials.conf})
 
-    def _asked(self) -> _Vended:
+    def _asked(self, before: _Vended | None) -> _Vended:
+        now = self._clock.now_ms()
+        again = now + _UNTIL_ASKED_AGAIN
         latest = math.inf
         try:
             found = self._catalog.credentials(self._table, write=True)
         except CatalogError:
+            if before is not None and now < before.ends_at:
+                return before._replace(renew_at=min(again, before.ends_at))
             # Who may only read gets what reading takes; a write then fails by the storage. But the
             # failure may have been a passing one.
             found = self._catalog.credentials(self._table, write=False)
-            latest = self._clock.now_ms() + _UNTIL_ASKED_AGAIN
-        if found.ends_at_ms is not None:
-            life = max(found.ends_at_ms - self._clock.now_ms(), 0)
-            latest = min(latest, found.ends_at_ms - min(life * _SHARE, _FIVE_MINUTES))
-        return _Vended(found, latest)
+            latest = again
+        ends = math.inf if found.ends_at_ms is None else found.ends_at_ms
+        # What has ended already has not: the catalog has another clock.
+        due = ends - min((ends - now) * _SHARE, _FIVE_MINUTES) if ends > now else again
+        return _Vended(found, min(latest, due), ends)

@@ -127,6 +127,56 @@ def test_credentials_for_reading_are_soon_asked_for_again(
     assert asked == [True, False, True]
 
 
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_catalog_that_is_down_when_credentials_are_due_ends_nothing(
+    clock: ManualClock, vendor: Vendor, monkeypatch: pytest.MonkeyPatch, reads: bool
+) -> None:
+    """Whether it gives nothing, or but those for reading, the ones of before hold a while yet."""
+    log = table(clock)
+    log.update()
+    asked: list[bool] = []
+
+    def down(*given: Any, write: bool, **_: Any) -> Credentials:
+        asked.append(write)
+        if write or not reads:
+            raise CatalogError("the catalog is busy")
+        return Credentials(conf={KEY: "for reading"})
+
+    clock.advance(0.95 * HOUR / 1000)
+    monkeypatch.setattr(ModelCatalog, "credentials", down)
+    assert write_arrow(log, {"id": [1], "p": ["a"]}, mode="append") == 1
+    assert wait_for_all(60)
+    assert asked == [True]
+    clock.advance(61)
+    monkeypatch.setattr(ModelCatalog, "credentials", lambda *a, **k: vendor(*a, **k))
+    given = vendor.given
+    assert write_arrow(log, {"id": [2], "p": ["a"]}, mode="append") == 2
+    assert vendor.given == given + 1
+    assert GuardedStore.refused == []
+
+
+def test_a_catalog_with_another_clock_is_asked_once_a_minute(
+    clock: ManualClock, vendor: Vendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = table(clock)
+    real = vendor.__call__
+
+    def hours_ago(*given: Any, **asked: Any) -> Credentials:
+        found = real(*given, **asked)
+        assert found.ends_at_ms is not None
+        return Credentials(conf=found.conf, ends_at_ms=found.ends_at_ms - 5 * HOUR)
+
+    monkeypatch.setattr(ModelCatalog, "credentials", hours_ago)
+    given = vendor.given
+    for each in range(3):
+        write_arrow(log, {"id": [each], "p": ["a"]}, mode="append")
+        assert wait_for_all(60)
+    assert vendor.given == given + 1
+    clock.advance(61)
+    assert read_arrow(log, columns=["id"]).num_rows == 3
+    assert vendor.given == given + 2
+
+
 def test_the_file_system_is_another_one_at_each_call(tmp_path: Path) -> None:
     local, asked = pafs.LocalFileSystem(), list[int]()
 
