@@ -8,24 +8,19 @@ host is checked, so that no web page reaches the server by a name of its own tha
 from __future__ import annotations
 
 import hashlib
-import hmac
 import logging
 import secrets
-import socketserver
-import threading
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
+from lakelog.cli.bounded_server import BoundedServer, is_same
 from lakelog.cli.ui.frame import bare_page
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Mapping
-
-    Request = socket.socket | tuple[bytes, socket.socket]
 
 HOST: Final = "127.0.0.1"
 _NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -65,10 +60,8 @@ class Answer(NamedTuple):
     kind: str = "text/html"
 
 
-class UiServer(ThreadingHTTPServer):
+class UiServer(BoundedServer):
     """Serves pages on 127.0.0.1, each request in a thread."""
-
-    daemon_threads = True
 
     def __init__(self, port: int, answer: Callable[[str, Mapping[str, str]], Answer]) -> None:
         """Listen; nothing is answered before `serve_forever`.
@@ -84,8 +77,7 @@ class UiServer(ThreadingHTTPServer):
         self._token = secrets.token_urlsafe(32)
         # Of its own, as all servers behind 127.0.0.1 share one jar of cookies.
         self.cookie: str = f"lakelog-ui-{hashlib.sha256(self._token.encode()).hexdigest()[:12]}"
-        self._free = threading.BoundedSemaphore(_CONNECTIONS)
-        super().__init__((HOST, port), _Handler)
+        super().__init__((HOST, port), _Handler, connections=_CONNECTIONS)
 
     @property
     def url(self) -> str:
@@ -94,7 +86,7 @@ class UiServer(ThreadingHTTPServer):
 
     def is_token(self, given: str) -> bool:
         """Whether this is the token; the time that it takes does not say how much of it fits."""
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode())
+        return is_same(given, self._token)
 
     def cookie_header(self) -> str:
         """What lets a browser in."""
@@ -102,31 +94,6 @@ class UiServer(ThreadingHTTPServer):
             f"{self.cookie}={self._token}; HttpOnly; SameSite=Lax; Path=/; "
             f"Max-Age={_COOKIE_SECONDS}"
         )
-
-    def server_bind(self) -> None:
-        """Bind the socket; `HTTPServer` also asks the resolver for a name, which may take long."""
-        socketserver.TCPServer.server_bind(self)
-        host, port = self.server_address[:2]
-        self.server_name: str = str(host)
-        self.server_port: int = int(port)
-
-    def process_request(self, request: Request, client_address: Any) -> None:
-        """Answer in a thread; beyond so many at once, hang up."""
-        if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
-
-    def process_request_thread(self, request: Request, client_address: Any) -> None:
-        """Answer, and make room."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
-
-    def handle_error(self, request: Request, client_address: Any) -> None:  # noqa: ARG002
-        """Note that a browser went away; whatever else fails is answered."""
-        _logger.debug("a request of lakelog ui ended early", exc_info=True)
 
 
 class _Handler(BaseHTTPRequestHandler):
