@@ -105,7 +105,7 @@ recipes: $(VENV)/.test ## Run the examples for Airflow, Dagster, pandera, Great 
 judges: java $(VENV)/.test ## Commit to one table of Unity Catalog by lakelog and other clients, at length
 	$(BIN)/python -m pytest -n 0 --nightly tests/interop/test_one_unity_catalog.py tests/interop/test_unity_catalog_judges.py
 
-appenders: $(VENV)/.test ## Kill each role of appenders and of a host's queue 50 times on each storage; run 64 producers
+appenders: $(VENV)/.test ## Kill each role of appenders and of those who commit as one 50 times on each storage; run 64 producers
 	$(BIN)/python -m pytest -n 0 --nightly -m nightly -o faulthandler_timeout=0 tests/backends
 
 check-dbt: java $(VENV)/.test ## Run dbt's own tests of adapters on lakelog, and compare with what is known to differ

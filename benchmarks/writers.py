@@ -213,6 +213,9 @@ def measure(place: Place, latency: int, writers: int, seconds: float, group: boo
         return found
     ours("lakelog", {}, lambda t, conf: processes("lakelog", t, conf, writers, seconds))
     ours("lakelog, one host", HOST, lambda t, conf: processes("lakelog", t, conf, writers, seconds))
+    with _served(place) as served:
+        who = "lakelog, through lakelog serve"
+        ours(who, served, lambda t, conf: processes("lakelog", t, conf, writers, seconds))
     if place.peer_root is not None:
         table = f"{place.peer_root}/{uuid.uuid4().hex}"
         options = place.options or {}
@@ -222,6 +225,19 @@ def measure(place: Place, latency: int, writers: int, seconds: float, group: boo
         shares = processes("deltalake", table, options, writers, seconds)
         found.append(row(place.name, latency, "deltalake", shares))
     return found
+
+
+@contextlib.contextmanager
+def _served(place: Place) -> Iterator[Conf]:
+    """What leads clients to a service that commits for them."""
+    from support.commit_services import serving_commits
+
+    with tempfile.TemporaryDirectory() as folder:
+        settings, token = Path(folder, "service.conf"), Path(folder, "token")
+        settings.write_text("".join(f"{key} {value}\n" for key, value in place.conf.items()))
+        with serving_commits(place.root, token, "--conf-file", str(settings)) as (_, url):
+            service = "spark.lakelog.commit.service"
+            yield {service: url, f"{service}.token.file": str(token)}
 
 
 @contextlib.contextmanager

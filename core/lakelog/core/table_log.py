@@ -373,6 +373,13 @@ class TableLog:
                 self._snapshot = self._wrap(advance(known.state, [commit]), known)
                 self._seen_at = self._clock.monotonic()
 
+    def may_hold(self, txn_id: str, versions: range) -> bool:  # noqa: ARG002
+        """Internal, for the core: whether one of some versions may hold a transaction.
+
+        None does before this process has committed it.
+        """
+        return False
+
     def table_exists(self) -> bool:
         """Whether there is a table at all, whatever features it has."""
         try:

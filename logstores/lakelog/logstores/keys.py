@@ -301,6 +301,27 @@ COMMIT_HOST: Final = flag(
     "Whether appends of the processes of this host that have the same settings are committed as "
     "one version where they would wait for each other.",
 )
+COMMIT_SERVICE: Final[Key[str | None]] = Key(
+    f"{LAKELOG_PREFIX}commit.service",
+    "text",
+    None,
+    "The URL of a `lakelog serve --listen`, which commits appends of several hosts as one version.",
+)
+SERVICE_TOKEN: Final[Key[str | None]] = Key(
+    f"{LAKELOG_PREFIX}commit.service.token",
+    "text",
+    None,
+    "Its token; where neither it nor a file is set, `LAKELOG_SERVICE_TOKEN` of the environment.",
+)
+SERVICE_TOKEN_FILE: Final[Key[str | None]] = Key(
+    f"{LAKELOG_PREFIX}commit.service.token.file", "text", None, "A file with its token."
+)
+SERVICE_CA_FILE: Final[Key[str | None]] = Key(
+    f"{LAKELOG_PREFIX}commit.service.ca.file",
+    "text",
+    None,
+    "A PEM file of the authority that signed its certificate; those of the system where not set.",
+)
 CHECKSUM_LATER: Final[Key[bool | None]] = Key(
     f"{LAKELOG_PREFIX}checksum.inBackground",
     "flag",

@@ -178,6 +178,13 @@ ELSEWHERE = {
     ),
     f"{DELTA}optimizeMetadataQuery.enabled": "queries of Spark's SQL alone",
     "spark.lakelog.commit.host": "processes of one host, which have tests of their own",
+    **dict.fromkeys(
+        (
+            "spark.lakelog.commit.service",
+            "spark.lakelog.commit.service.token",
+        ),
+        "a service that commits, which has tests of its own",
+    ),
     "spark.lakelog.commit.group": "threads that share a log, which have tests of their own",
     "spark.lakelog.checksum.inBackground": "version checksums have tests of their own",
     f"{DELTA}writeChecksumFile.enabled": "version checksums have tests of their own",

@@ -45,10 +45,17 @@ _KEPT_LINES = 10_000
 class Landing:
     """What is known of one transaction's commit; `CommitWriter` keeps it."""
 
-    __slots__ = ("_given", "_tried", "_version")
+    __slots__ = ("_given", "_tried", "_version", "elsewhere")
 
-    def __init__(self) -> None:
-        """Nothing was sent."""
+    def __init__(self, *, elsewhere: int | None = None) -> None:
+        """Nothing was sent.
+
+        Args:
+            elsewhere: see the attribute.
+        """
+        self.elsewhere: int | None = elsewhere
+        """The first version as which another process may have committed it, or may still do so;
+        None where none was asked, or it said that it will not."""
         self._given: set[bytes] = set()
         self._tried: int | None = None
         self._version: int | None = None
@@ -56,7 +63,7 @@ class Landing:
     @property
     def is_possible(self) -> bool:
         """Whether the commit is in the log, or may be, or may still land."""
-        return self._tried is not None
+        return self._tried is not None or self.elsewhere is not None
 
     @property
     def tried(self) -> int | None:

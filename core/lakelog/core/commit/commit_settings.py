@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lakelog.core import keys
 from lakelog.core.conflicts.session_rules import ConflictRules
@@ -45,6 +45,17 @@ class RetryLimits:
         object.__setattr__(self, "brief", max(_BRIEF_SECONDS, reserve / 3))
 
 
+class Together(NamedTuple):
+    """Whose appends are committed as one version."""
+
+    is_served: bool
+    """Of whoever asks a service (`commit.service`)."""
+    is_hosted: bool
+    """Of the processes of a host (`commit.host`)."""
+    is_grouped: bool
+    """Of the threads that share a log (`commit.group`)."""
+
+
 class CommitSettings:
     """The settings of commits; get them by `conf.derived(CommitSettings)`.
 
@@ -68,14 +79,14 @@ class CommitSettings:
         )
 
     @cached_property
-    def is_grouped(self) -> bool:
-        """Whether threads commit as one (`commit.group`)."""
-        return self._conf.read(store_keys.COMMIT_GROUP)
-
-    @cached_property
-    def is_hosted(self) -> bool:
-        """Whether the processes of a host do (`commit.host`)."""
-        return self._conf.read(store_keys.COMMIT_HOST)
+    def together(self) -> Together:
+        """Who commits as one."""
+        conf = self._conf
+        return Together(
+            bool(conf.read(store_keys.COMMIT_SERVICE)),
+            conf.read(store_keys.COMMIT_HOST),
+            conf.read(store_keys.COMMIT_GROUP),
+        )
 
     @cached_property
     def rules(self) -> ConflictRules:

@@ -5,8 +5,11 @@ Notation: v is the version being tried. One commit goes through these steps.
 1. Look whether the version that was read is still there (`fence`), and try to create v. The
    create decides: the writer that makes the file has made the version.
 2. Refused because v exists: read v, v+1, … until none is left. If one of them carries our own
-   txnId, an earlier try had landed and its reply was lost: done. Else check each for conflicts,
-   once, and go to 1 with the version after the last.
+   txnId, an earlier try had landed and its reply was lost: done. If one names it among others that
+   it holds, another process has committed it, which was asked to: done. If this is such a commit
+   of several, and one of them is there already: it ends. So whoever tries to commit a transaction,
+   and however often, one version holds it at most. Else check each for conflicts, once, and go to 1
+   with the version after the last.
 3. The storage did not say (a time-out, a lost reply): read v. Ours: done. Another's: step 2.
    Missing: the write may still be on its way, and it can only ever land at v. So v is tried again
    with the same bytes; a second version is never opened while the first is in doubt.
@@ -45,6 +48,7 @@ from lakelog.core.errors import (
     UnsupportedFeatureError,
 )
 from lakelog.core.events import CommitOutcome
+from lakelog.core.log.commit_identity import transactions_of
 from lakelog.core.log.file_names import log_path
 from lakelog.core.log.segment import list_log
 from lakelog.core.telemetry.catalogue import ATTEMPT
@@ -157,6 +161,8 @@ class CommitLoop:
         """The one under way, until it is recorded."""
         self.failure: Exception | None = None
         """What was raised after the commit had landed; the version was returned anyway."""
+        self.found: WinningCommit | None = None
+        """The commit of several that holds this one, where another process made it."""
         self.made: tuple[int, float] | None = None
         """The version that the create made, and how many seconds that took, where no other
         writer's commit was met before."""
@@ -221,8 +227,9 @@ class CommitLoop:
                 self._attempt.seen.end(exc)
             # Ctrl-C within a write: the outcome is unknown, and there is no time to look.
             if self._landing.is_possible:
+                tried = self._landing.tried or self._pending.read_version + 1
                 exc.add_note(
-                    f"The commit of version {self._landing.tried} of {self._pending.table} was "
+                    f"The commit of version {tried} of {self._pending.table} was "
                     f"interrupted; it landed if that version's commitInfo.txnId is "
                     f"{self._draft.commit_info.txn_id}."
                 )
@@ -368,7 +375,7 @@ class CommitLoop:
             while (winner := ahead.read(version, read, self._writer.is_ours)) is not None:
                 # Checked before conflicts: our own commit would conflict with itself, and the job
                 # would write its rows twice.
-                if self._writer.is_ours(winner):
+                if self._writer.is_ours(winner) or self._is_held_by(winner):
                     self._landing.landed(version)
                     self._record(attempt, CommitOutcome.COMMITTED, version)
                     return version, version
@@ -380,6 +387,29 @@ class CommitLoop:
         self._messages.passed_all(number, lost, self._pending, self._lines.actions)
         self._record(attempt, CommitOutcome.REBASED)
         return None, version
+
+    def _is_held_by(self, winner: WinningCommit) -> bool:
+        """Whether another process has committed this, together with others.
+
+        Raises:
+            DeltaConcurrentModificationException: this is a commit of several, and it has committed
+                some of them.
+        """
+        own = self._draft.commit_info
+        mine = transactions_of(own)
+        if len(mine) > 1:
+            mine -= {own.txn_id}  # of a commit of several, which is no transaction itself
+        shared = mine & transactions_of(winner.commit_info)
+        if shared and shared == mine:
+            self.found = winner
+        elif shared:
+            raise DeltaConcurrentModificationException(
+                f"version {winner.version} of {self._pending.table} holds transactions of this "
+                f"commit already: {', '.join(sorted(shared))}",
+                table=self._pending.table,
+                version=winner.version,
+            )
+        return self.found is not None
 
     def _check_for_conflicts(self, attempt: Attempt, winner: WinningCommit) -> None:
         # The version that was in doubt is another's: ours can't land there any more.

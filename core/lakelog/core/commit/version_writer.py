@@ -102,6 +102,8 @@ class CommitWriter:
         """The same of the write under way, or of the last one."""
         self.in_doubt = _left_in_doubt(table, landing)
         """Set while a write of ours may still land."""
+        self._elsewhere = self.in_doubt if landing.elsewhere is not None else None
+        """What no version that is another's settles."""
         self.unread: OSError | None = None
         """How a write failed whose version could not be read back."""
         self.deadline: float = math.inf
@@ -254,8 +256,10 @@ class CommitWriter:
         if isinstance(failure, CommitOutcomeUnknownError):
             return failure
         tried = self._landing.tried
-        if tried is None or self._landing.version is not None:
+        if self._landing.version is not None:
             return None
+        if tried is None:
+            return self._elsewhere
         if isinstance(failure, CorruptCommitError):
             # Whichever writer tore the file of that version, no commit can be read there.
             return self.in_doubt
@@ -267,9 +271,9 @@ class CommitWriter:
         if isinstance(seen, TornCommitError):
             return seen
         if owner is Written.TAKEN or (seen is None and not self._sent):
-            self.in_doubt = None
+            self.in_doubt = self._elsewhere
             self._landing.refused(tried)
-            return None
+            return self.in_doubt
         found = "the file does not exist" if seen is None else f"reading it back failed ({seen})"
         return self.in_doubt or CommitOutcomeUnknownError(
             commit_path(self._table, tried),
@@ -410,6 +414,12 @@ class CommitWriter:
 
 
 def _left_in_doubt(table: str, landing: Landing) -> CommitOutcomeUnknownError | None:
+    if landing.elsewhere is not None:
+        return CommitOutcomeUnknownError(
+            commit_path(table, landing.elsewhere),
+            "another process was asked to commit it, as this version or a later one, and did not "
+            "say what became of it",
+        )
     if landing.tried is None:
         return None
     return CommitOutcomeUnknownError(

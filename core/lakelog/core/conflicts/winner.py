@@ -13,7 +13,7 @@ from lakelog.core.features.identity_columns import IDENTITY_TAG
 from lakelog.core.log.commit_file import read_commit
 
 if TYPE_CHECKING:
-    from lakelog.core.actions import AddFile, CommitInfo, Metadata, Protocol
+    from lakelog.core.actions import Action, AddFile, CommitInfo, Metadata, Protocol
     from lakelog.core.log.commit_file import Commit
     from lakelog.logstores import LogStore
 
@@ -64,6 +64,12 @@ class WinningCommit:
         if isinstance(rows, pa.Table):
             return list(rows["path"].to_pylist())
         return [row["path"] for row in rows]
+
+    @property
+    def actions(self) -> list[Action]:
+        """What it says, if it is an append: no other is made of several transactions."""
+        commit = self.commit
+        return [*self.adds, *commit.transactions.values(), *commit.domains.values()]
 
     @property
     def app_ids(self) -> set[str]:

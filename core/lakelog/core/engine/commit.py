@@ -5,7 +5,8 @@ can't read or write; call them before any work. `lock_for` says which lock a com
 `write_metrics` and `streaming_metrics` count the files of a commit for its `Operation`.
 `end_command` commits what a command wrote, with what the table wants beside and after it (the
 batch of an application, whether rows kept their ids, auto compaction). The commit itself, its
-conflicts and its outcome are `OptimisticTransaction`'s.
+conflicts and its outcome are `OptimisticTransaction`'s. `CommitService` answers those who let it
+commit for several hosts, and `refusal` is the answer to what never reaches it.
 
 Metrics and spans of commands and of streams' batches are nothing where telemetry is off: `command`
 makes a function's calls those of a command, `observing` runs anything in a span, `traceparent` is
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from lakelog.core.maintain.after_command import end_command
     from lakelog.core.telemetry.catalogue import BATCH, COMMAND, STATEMENT
     from lakelog.core.telemetry.switch import command, flush, observing, traceparent
+    from lakelog.core.transaction.commit_service import Answer, CommitService, refusal
+    from lakelog.core.transaction.service_commit import COMMIT_PATH, MOST_BYTES, TOKEN_VARIABLE
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -44,6 +47,8 @@ else:
             "maintain.after_command": "end_command",
             "telemetry.catalogue": "BATCH COMMAND STATEMENT",
             "telemetry.switch": "command flush observing traceparent",
+            "transaction.commit_service": "Answer CommitService refusal",
+            "transaction.service_commit": "COMMIT_PATH MOST_BYTES TOKEN_VARIABLE",
         },
         below="lakelog.core",
     )

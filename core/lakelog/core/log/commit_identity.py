@@ -11,6 +11,7 @@ checkpoint stood in for the commit, or names none, by the time that the storage 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -28,6 +29,26 @@ if TYPE_CHECKING:
 
     from lakelog.core.actions import CommitInfo
     from lakelog.logstores.contract import LogStore
+
+
+GROUP_TAG = "lakelog.groupTxnIds"
+"""The tag of `commitInfo` that names the transactions which were committed together."""
+
+
+def transactions_of(info: CommitInfo | None) -> frozenset[str]:
+    """The ids of the transactions that a commit holds, as its `commitInfo` names them."""
+    return frozenset() if info is None else _transactions(info.txn_id, info.tags)
+
+
+def transactions_in(info: Mapping[str, Any]) -> frozenset[str]:
+    """The same, of a `commitInfo` as JSON value."""
+    return _transactions(info.get("txnId"), info.get("tags"))
+
+
+def _transactions(txn_id: object, tags: object) -> frozenset[str]:
+    # Other writers may put anything there.
+    group = str(tags.get(GROUP_TAG) or "") if isinstance(tags, Mapping) else ""
+    return frozenset(str(each) for each in (txn_id, *group.split(",")) if each)
 
 
 def is_identifiable(info: CommitInfo | None, modified: int | None) -> bool:

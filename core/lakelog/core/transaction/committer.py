@@ -133,6 +133,8 @@ class Committer:
         self._read_at_ms = self._clock.now_ms()
         self._committed = False
         remember(self)
+        self._is_anothers = False
+        """Whether another process may commit it as well."""
         self._landing = Landing()
         self._fate: Fate | None = None
         """Of the group that commits it, until that is over."""
@@ -140,6 +142,27 @@ class Committer:
         self._after: CommittedTransaction | None = None
         self._usual = _HOOKS_BY_NAME if self.delta_log.is_governed else _USUAL_HOOKS
         self._hooks: list[AnyHook] = [*self._usual]
+
+    @classmethod
+    def of_others(cls, log: TableLog, base: Snapshot, members: Sequence[Joined]) -> Committer:
+        """What commits transactions that read nothing, as if they had begun at a snapshot."""
+        made = cls(log, Reads(base), Changes(log, base))
+        made._changes.has_written = all(each.has_written for each in members)
+        for each in members:
+            made._reads.record.app_ids |= each.apps
+        return made
+
+    @classmethod
+    def for_another(cls, log: TableLog, base: Snapshot, joined: Joined) -> Committer:
+        """What commits a transaction of another process, in a version that names it."""
+        made = cls.of_others(log, base, [joined])
+        made.txn_id, made._is_anothers = joined.txn_id, True
+        return made
+
+    @property
+    def committed(self) -> CommittedTransaction | None:
+        """What the hooks got; None before the commit has landed."""
+        return self._after
 
     @property
     def may_be_committed(self) -> bool:
@@ -208,16 +231,24 @@ class Committer:
 
     def _run_in_turn(self, prepared: PreparedCommit, operation: Operation) -> int:
         read = self._snapshot
-        settings = self._conf.derived(CommitSettings)
-        # What the other processes of this host don't see can't be committed by them.
-        hosted = (
-            settings.is_hosted and self.delta_log.store.capabilities.exclusive_create >= Scope.HOST
-        )
-        joins = hosted or settings.is_grouped
+        log, together = self.delta_log, self._conf.derived(CommitSettings).together
+        # What other processes don't see can't be committed by them.
+        leaves = together.is_served or together.is_hosted
+        seen = leaves and log.store.capabilities.exclusive_create >= Scope.HOST
+        served = seen and together.is_served and not log.is_governed
+        hosted = seen and together.is_hosted
+        joins = served or hosted or together.is_grouped
         # A hook is handed the actions of one transaction, and a recorded batch is one commit: both
         # commit by themselves.
         usual = self._hooks == [*self._usual] and current_batch.get() is None
+        # What an earlier commit of this transaction left open is for the loop to settle.
+        joins = joins and not self._landing.is_possible
         if not (usual and read and joins and may_join(prepared, read)):
+            if self._is_anothers:
+                raise DeltaAnalysisError(
+                    "Only an append that read nothing is committed for another process",
+                    table=self._table,
+                )
             return self._run(prepared)
         self._changes.check_now()  # what is wrong with one is its own failure
         sets = {each.app_id for each in prepared.actions if isinstance(each, SetTransaction)}
@@ -229,13 +260,19 @@ class Committer:
             operation=operation,
             apps=frozenset(sets | self._reads.record.app_ids),
             has_written=self._changes.has_written,
-            alone=lambda: self._run(prepared),
+            alone=lambda: self._run_apart(member) if self._is_anothers else self._run(prepared),
             together=self._run_together,
             share=self._share,
             after=lambda: self._after,
+            may_be_in=lambda base: log.may_hold(
+                self.txn_id, range(read.version + 1, base.version + 1)
+            ),
             waited=lambda seconds: observed_wait(self._conf, self._table, "turn", seconds),
         )
-        log = self.delta_log
+        if served:
+            from lakelog.core.transaction.service_commit import ServiceCommits
+
+            return ServiceCommits(log).commit(member)
         if hosted:
             from lakelog.core.transaction.host_commit import HostCommits
 
@@ -244,13 +281,10 @@ class Committer:
 
     def _run_together(self, base: Snapshot, members: Sequence[Joined], watch: Watch | None) -> Fate:
         """One commit of several transactions, this one among them; not made yet."""
-        joint = Committer(self.delta_log, Reads(base), Changes(self.delta_log, base))
+        joint = Committer.of_others(self.delta_log, base, members)
         if watch is not None:
             joint.txn_id, joint._watch = watch.txn_id, watch
         joint._read_at_ms = min(each.read_at_ms for each in members)
-        joint._changes.has_written = all(each.has_written for each in members)
-        for each in members:
-            joint._reads.record.app_ids |= each.apps
         return Fate(
             table=self._table,
             txn_id=joint.txn_id,
@@ -261,6 +295,22 @@ class Committer:
             ),
             after=lambda: joint._after,
         )
+
+    def _run_apart(self, member: Member) -> int:
+        """Commit a transaction of another process by itself.
+
+        As a commit of several that holds this one: under the same id its process would take the
+        version for a torn one of its own.
+        """
+        fate = self._run_together(member.snapshot, [member], None)
+        self._share(fate)
+        try:
+            fate.run()
+        finally:
+            fate.is_over = True
+            self._share(fate)
+        assert fate.landing.version is not None
+        return fate.landing.version
 
     def _share(self, fate: Fate | None) -> None:
         """Make what becomes of a group that this is a member of its own; `None`: no more."""
@@ -464,12 +514,13 @@ class Committer:
                 if self.delta_log.is_far:
                     self.delta_log.note_commit(loop.made)
         self._committed = True
+        found = loop.found
         self._after = CommittedTransaction(
             delta_log=self.delta_log,
             version=version,
             read_version=self._read_version,
-            actions=loop.draft.actions,
-            commit_info=loop.draft.commit_info,
+            actions=loop.draft.actions if found is None else found.actions,
+            commit_info=(found and found.commit_info) or loop.draft.commit_info,
             metadata=loop.draft.metadata or loop.pending.metadata,
             protocol=loop.pending.protocol,
             read_snapshot=self._snapshot,
@@ -478,6 +529,9 @@ class Committer:
             winners=loop.winners,
         )
         after, winners = self._after, loop.winners
+        if found is not None:
+            # Whoever committed it with others runs those of the version.
+            self._hooks = [each for each in self._hooks if each not in self._usual]
         limited(
             lambda: deadline - self._clock.monotonic(), lambda: self._post_commit(after, winners)
         )

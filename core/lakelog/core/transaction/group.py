@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Protocol
 from lakelog.core.actions import AddFile, SetTransaction
 from lakelog.core.errors import CommitOutcomeUnknownError
 from lakelog.core.hooks.post_commit import commit_interrupted
+from lakelog.core.log.commit_identity import GROUP_TAG
 from lakelog.core.log.file_names import commit_path
 from lakelog.logstores.systems import after_fork
 
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from lakelog.core.hooks.post_commit import CommittedTransaction
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.table_log import TableLog
-
-GROUP_TAG = "lakelog.groupTxnIds"
-"""The tag of `commitInfo` that names the transactions which were committed together."""
 
 MOST_ACTIONS = 1000
 """Of one group; a commit of more is read back from its file."""
@@ -117,6 +115,8 @@ class Member(Joined):
     """Makes what becomes of a group its own; `None` takes that back."""
     after: Callable[[], CommittedTransaction | None]
     """What its hooks got, once it has landed."""
+    may_be_in: Callable[[Snapshot], bool]
+    """Whether a version after the one that it read, up to a snapshot's, may hold it already."""
     waited: Callable[[float], None]
     """Called with the seconds for which it waited for its turn, or for others to commit it."""
     fate: Fate | None = None
@@ -333,6 +333,7 @@ def holds_at(member: Member, base: Snapshot) -> bool:
         and read.terms.metadata == terms.metadata
         and read.terms.protocol == terms.protocol
         and all(read.txn_version(app) == base.txn_version(app) for app in member.apps)
+        and not member.may_be_in(base)
     )
 
 

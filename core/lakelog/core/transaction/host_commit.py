@@ -49,7 +49,6 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from lakelog.core.actions import CommitInfo, action_from_json
-from lakelog.core.actions.operation import Operation
 from lakelog.core.catalogs.catalog_conf import CatalogConf
 from lakelog.core.catalogs.refusals import governed
 from lakelog.core.commit.attempt import Attempt, Landing
@@ -61,7 +60,6 @@ from lakelog.core.commit.prepare import engine_info
 from lakelog.core.commit.version_writer import CommitWriter, LineDigest, Written
 from lakelog.core.conf import travelling_conf
 from lakelog.core.errors import CommitOutcomeUnknownError, DeltaError
-from lakelog.core.events import CommitOutcome, CommitStats
 from lakelog.core.hooks.post_commit import CommittedTransaction, post_commit
 from lakelog.core.log.commit_file import parse_commit
 from lakelog.core.log.file_names import commit_path
@@ -69,22 +67,32 @@ from lakelog.core.transaction.group import (
     MOST_ACTIONS,
     MOST_MEMBERS,
     Fate,
-    Joined,
     holds_at,
     is_behind,
     outcome_of,
 )
 from lakelog.core.transaction.host_queue import Group, HostQueue, Step, Ticket
+from lakelog.core.transaction.requests import (
+    FORM,
+    Request,
+    committed_from,
+    from_bytes,
+    kind_of,
+    made_elsewhere,
+    to_bytes,
+    to_stats,
+    waiting_for_others,
+)
 from lakelog.logstores import keys
 from lakelog.logstores.limits import limited
 from lakelog.logstores.locks import LockHeldError, host_lock, lock_file
 from lakelog.logstores.systems import after_fork, need
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from lakelog.core.actions import Action
     from lakelog.core.commit.attempt import Lines
+    from lakelog.core.events import CommitStats
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.table_log import TableLog
     from lakelog.core.transaction.group import Member
@@ -93,8 +101,6 @@ logger: logging.Logger = logging.getLogger("lakelog")
 
 _LOOK_SECONDS = 0.2
 """How long it takes at most to notice that the process which had the turn is gone."""
-_FORM = 1
-"""Of requests; processes that write another one commit apart."""
 _ENVIRONMENT = re.compile(
     "(ALIBABA_CLOUD|AWS|AZURE|CLOUDSDK|GOOGLE|HADOOP|LAKELOG|OCI|OSS|STORAGE)_|KRB5"
     "|(HTTPS?|ALL|NO)_PROXY$|HOME$",
@@ -111,18 +117,6 @@ after_fork(_inside.clear)
 
 class _TakenOverError(Exception):
     """Another process has gone on with this one's group."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """A commit that waits, as its file says."""
-
-    name: str
-    kind: str
-    """Equal where one `commitInfo` can tell of both, and both read the same metadata."""
-    apps: Mapping[str, int]
-    """The applications whose version it read or sets, and the version that it read."""
-    joined: Joined
 
 
 class HostCommits:
@@ -177,9 +171,9 @@ class HostCommits:
                 return self._apart(member, exc)
             if has_turn:
                 return self._lead(member, newest)
-        member.share(_waiting(self._log.table))
+        member.share(waiting_for_others(self._log.table))
         try:
-            ticket = self._queue.enter(_to_bytes(member))
+            ticket = self._queue.enter(to_bytes(member))
         except (OSError, TypeError) as exc:  # a value that JSON does not have
             if isinstance(exc, OSError) and not _is_of_files(exc):
                 raise
@@ -306,7 +300,7 @@ class HostCommits:
 
     def _lead_from(self, member: Member, base: Snapshot) -> int:
         group: Group | None = None
-        others: list[_Request] = []
+        others: list[Request] = []
         if holds_at(member, base):
             try:
                 group, others = self._take(member, base)
@@ -327,11 +321,11 @@ class HostCommits:
             return self._conclude(member, group, heard)
         return outcome_of(member)
 
-    def _take(self, member: Member, base: Snapshot) -> tuple[Group | None, list[_Request]]:
+    def _take(self, member: Member, base: Snapshot) -> tuple[Group | None, list[Request]]:
         """Take those who wait and fit."""
-        kind = _kind(member, base)
+        kind = kind_of(member, base)
         room, apps = MOST_ACTIONS - len(member.actions), set(member.apps)
-        fitting: list[_Request] = []
+        fitting: list[Request] = []
         for name in self._queue.waiting():
             request = self._request(name)
             if request is None or request.kind != kind or apps & request.apps.keys():
@@ -351,10 +345,10 @@ class HostCommits:
         group.remove()
         return None, []
 
-    def _request(self, name: str) -> _Request | None:
+    def _request(self, name: str) -> Request | None:
         data = self._queue.read(name)
         try:
-            return None if data is None else _from_bytes(name, data)
+            return None if data is None else from_bytes(name, data)
         except Exception as exc:
             logger.warning("%s: the request %s makes no sense (%r)", self._log.table, name, exc)
             return None  # it is committed by its own process
@@ -512,7 +506,7 @@ class HostCommits:
                     landing.landed(version)
                     after = found
                     with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
-                        attempts = [_to_stats(each) for each in group.attempts().splitlines()]
+                        attempts = [to_stats(each) for each in group.attempts().splitlines()]
         elif step.kind != "dissolved":
             evidence = (
                 "the storage did not say, or whoever committed it with others is gone"
@@ -526,16 +520,8 @@ class HostCommits:
                 f"{evidence}; it landed if a version's commitInfo.tags name {member.txn_id}",
             )
             error.__cause__ = why
-        member.fate = Fate(
-            table=table,
-            txn_id=group.txn_id if group is not None else member.txn_id,
-            landing=landing,
-            attempts=attempts,
-            run=lambda: None,
-            after=lambda: after,
-            error=error,
-            is_over=True,
-        )
+        txn_id = group.txn_id if group is not None else member.txn_id
+        member.fate = made_elsewhere(table, txn_id, landing, attempts, after, error)
         member.share(member.fate)
         if group is not None and name is not None:
             group.forget(name)
@@ -552,19 +538,7 @@ class HostCommits:
         header, info, *lines = (group.sent() or b"").split(b"\n")
         if name is not None and name not in orjson.loads(header)["members"]:
             return None
-        commit_info = action_from_json(info)
-        assert isinstance(commit_info, CommitInfo)
-        read = member.snapshot
-        return CommittedTransaction(
-            delta_log=self._log,
-            version=version,
-            read_version=read.version,
-            actions=[action_from_json(line) for line in lines],
-            commit_info=commit_info,
-            metadata=read.metadata,
-            protocol=read.protocol,
-            read_snapshot=read,
-        )
+        return committed_from(self._log, member.snapshot, version, [info, *lines])
 
 
 @dataclass(frozen=True, slots=True)
@@ -652,12 +626,6 @@ def _before(committed: CommittedTransaction) -> str | None:
     return read.commit_info.txn_id
 
 
-def _waiting(table: str) -> Fate:
-    return Fate(
-        table=table, txn_id="", landing=Landing(), attempts=[], run=lambda: None, after=lambda: None
-    )
-
-
 def _queue_key(log: TableLog) -> str:
     """What two processes have in common that may commit for each other."""
     # With other settings it may be another storage, or other credentials for it.
@@ -666,7 +634,7 @@ def _queue_key(log: TableLog) -> str:
     around = sorted(each for each in os.environ.items() if _ENVIRONMENT.match(each[0]))
     store = governed(log.store)
     asked = store and CatalogConf(store.catalog.name, log.conf).pairs
-    about = [_FORM, engine_info(), _host(), log.table, kept, around, asked]
+    about = [FORM, engine_info(), _host(), log.table, kept, around, asked]
     digest = hashlib.sha256(repr(about).encode("utf-8", "surrogateescape")).hexdigest()
     return f"commits:{digest}"
 
@@ -684,58 +652,3 @@ def _host() -> list[object]:
             spaces.append(os.readlink(f"/proc/thread-self/ns/{kind}"))  # noqa: PTH115 (no file)
     root = os.stat("/")  # noqa: PTH116
     return [socket.gethostname(), start, *spaces, root.st_dev, root.st_ino]
-
-
-def _kind(member: Joined, read: Snapshot) -> str:
-    """What members of one commit have in common."""
-    operation, terms = member.operation, read.terms
-    about = [
-        terms.metadata.to_json(),
-        terms.protocol.to_json(),
-        operation.name,
-        operation.user_metadata,
-        sorted(operation.tags.items()),
-    ]
-    return hashlib.sha256(orjson.dumps(about)).hexdigest()
-
-
-def _to_bytes(member: Member) -> bytes:
-    read, operation = member.snapshot, member.operation
-    header = {
-        "kind": _kind(member, read),
-        "txnId": member.txn_id,
-        "readAt": member.read_at_ms,
-        "apps": {app: read.txn_version(app) for app in sorted(member.apps)},
-        "hasWritten": member.has_written,
-        "name": operation.name,
-        "parameters": dict(operation.parameters),
-        "metrics": dict(operation.metrics),
-        "note": operation.user_metadata,
-        "tags": dict(operation.tags),
-    }
-    lines = [orjson.dumps(header), *(each.to_json().encode() for each in member.actions)]
-    return b"\n".join(lines)
-
-
-def _from_bytes(name: str, data: bytes) -> _Request:
-    first, *lines = data.split(b"\n")
-    header: dict[str, Any] = orjson.loads(first)
-    actions: Sequence[Action] = tuple(action_from_json(line) for line in lines)
-    operation = Operation(
-        header["name"], header["parameters"], header["metrics"], header["note"], header["tags"]
-    )
-    joined = Joined(
-        txn_id=header["txnId"],
-        read_at_ms=header["readAt"],
-        actions=actions,
-        operation=operation,
-        apps=frozenset(header["apps"]),
-        has_written=header["hasWritten"],
-    )
-    return _Request(name, header["kind"], header["apps"], joined)
-
-
-def _to_stats(line: bytes) -> CommitStats:
-    values: dict[str, Any] = orjson.loads(line)
-    values["outcome"] = CommitOutcome(values["outcome"])
-    return CommitStats(**values)

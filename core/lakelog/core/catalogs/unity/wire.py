@@ -53,13 +53,16 @@ class LostReplyError(Exception):
 class Wire:
     """Requests to one host. Safe for threads; a forked child makes its own connections."""
 
-    def __init__(self, url: str, timeout: float, *, key: str) -> None:
+    def __init__(
+        self, url: str, timeout: float, *, key: str, trust: ssl.SSLContext | None = None
+    ) -> None:
         """Connect to nothing yet.
 
         Args:
             url: of the server; a path in it precedes that of each request.
             timeout: seconds that connecting may take, and each wait for bytes.
             key: of the conf, for errors.
+            trust: the certificates that are believed; those of the system if None.
 
         Raises:
             DeltaAnalysisError: it is no HTTP URL, or holds a password or a query.
@@ -84,6 +87,7 @@ class Wire:
         self.url: str = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self._parts = parts
         self._timeout = timeout
+        self._trust = trust
         self._idle: list[http.client.HTTPConnection] = []
         self._process = os.getpid()
 
@@ -97,7 +101,14 @@ class Wire:
         """The URL, which holds no secret."""
         return f"Wire({self.url})"
 
-    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Reply:
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        timeout: float | None = None,
+    ) -> Reply:
         """Make one request, once.
 
         Args:
@@ -105,6 +116,8 @@ class Wire:
             path: after the URL's own; percent-encoded, with its query.
             body: None for none.
             headers: beside those that HTTP needs.
+            timeout: seconds that each wait for bytes may take, once there is a connection; as for
+                connecting if None.
 
         Raises:
             NotSentError: nothing reached the server.
@@ -117,6 +130,7 @@ class Wire:
         sent = {"User-Agent": f"lakelog/{__version__}", "Accept": "application/json", **headers}
         if self._proxy() is not None and self._parts.scheme == "http":
             sent |= self._proxy_login()
+        connection.sock.settimeout(self._timeout if timeout is None else timeout)
         try:
             connection.request(method, target, body, sent)
             answer = connection.getresponse()
@@ -176,7 +190,7 @@ class Wire:
             if proxy is not None:
                 host, port = proxy.hostname or "", proxy.port or 80
             return http.client.HTTPConnection(host, port, timeout=self._timeout)
-        context = ssl.create_default_context()
+        context = self._trust or ssl.create_default_context()
         if proxy is None:
             return http.client.HTTPSConnection(host, port, timeout=self._timeout, context=context)
         made = http.client.HTTPSConnection(

@@ -28,10 +28,10 @@ from lakelog.core.errors import (
     PostCommitError,
     SchemaMismatchError,
 )
+from lakelog.core.log.commit_identity import transactions_in
 from lakelog.core.telemetry.catalogue import APPEND, APPEND_REJECTED, APPEND_ROWS
 from lakelog.core.telemetry.switch import observing
 from lakelog.core.transaction.command_commit import commit_command
-from lakelog.core.transaction.group import GROUP_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -212,8 +212,7 @@ class BatchCommitter:
         if tried and read is not None and newest > read:
             for entry in self.log.history(newest - read):
                 info: Any = entry.commit_info
-                group = (info.get("tags") or {}).get(GROUP_TAG, "")
-                if tried & {info.get("txnId"), *group.split(",")}:
+                if tried & transactions_in(info):
                     return entry.version
         raise self._moved(txn)
 
