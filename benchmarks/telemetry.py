@@ -1,23 +1,29 @@
 """What metrics and spans add to the CPU time of a commit, exported to a collector that is near.
 
-    .venv/bin/python benchmarks/telemetry.py [--commits 600]
+    .venv/bin/python benchmarks/telemetry.py [minio | azurite | gcs | far] [--commits 600]
 
-A commit is an append of one row by `write_arrow`, with its data file and its log entry. Both ways
-take turns, commit by commit, on tables of their own; the ratio is that of the medians, with an
-export of spans and metrics every hundred commits. The collector, which takes the requests and keeps
-nothing, is another process. Beside it: what the SDK takes for the same two spans and two histograms
-alone, asked between commits, so that they are as cold.
+A commit is an append of one row by `write_arrow`, with its data file and its log entry, on the
+local disk or in a store of `bare.py`. Both ways take turns, commit by commit, on tables of their
+own; the ratio is that of the medians, with an export of spans and metrics every hundred commits,
+which does what waits too. The collector, which takes the requests and keeps nothing, is another
+process. Beside it: what the SDK takes for the same two spans and two histograms alone, asked
+between commits, so that they are as cold.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 _WARM_UPS = 30
 _COMMITS_OF_AN_EXPORT = 100
@@ -35,12 +41,12 @@ server.serve_forever()
 """
 
 
-def cpu_of_commit(uri: str, mode: str) -> float:
+def cpu_of_commit(uri: str, mode: str, conf: Mapping[str, str]) -> float:
     """Seconds of CPU time that an append takes."""
     from lakelog.core import write_arrow
 
     began = time.process_time()
-    write_arrow(uri, {"id": [1]}, mode="append", conf={"spark.lakelog.telemetry": mode})
+    write_arrow(uri, {"id": [1]}, mode="append", conf={**conf, "spark.lakelog.telemetry": mode})
     return time.process_time() - began
 
 
@@ -74,7 +80,22 @@ def cpu_of_export() -> float:
     return time.process_time() - began
 
 
-def measure(folder: str, commits: int) -> tuple[float, float, float, float]:
+@contextlib.contextmanager
+def folder_of_tables(place: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """A URI, and the conf for it."""
+    if place == "local":
+        with tempfile.TemporaryDirectory() as folder:
+            yield folder, {}
+        return
+    from bare import PLACES
+
+    with PLACES[place]() as (_, root, conf, _put):
+        yield f"{root}/telemetry", conf
+
+
+def measure(
+    folder: str, conf: Mapping[str, str], commits: int
+) -> tuple[float, float, float, float]:
     """Milliseconds of CPU time: a commit without telemetry and with it, its export, the SDK."""
     took: dict[str, list[float]] = {"off": [], "otel": []}
     bare: list[float] = []
@@ -84,14 +105,14 @@ def measure(folder: str, commits: int) -> tuple[float, float, float, float]:
             cpu_of_export()
         # Few versions a table: how long its log is must not matter.
         for mode, times in took.items():
-            cpu = cpu_of_commit(f"{folder}/{mode}-{number // 50}", mode)
+            cpu = cpu_of_commit(f"{folder}/{mode}-{number // 50}", mode, conf)
             if number >= _WARM_UPS:
                 times.append(cpu)
         if number > _WARM_UPS and number % _COMMITS_OF_AN_EXPORT == 0:
             exports += cpu_of_export()
     # Afterwards: an export of these would be told as one of lakelog's.
     for number in range(commits):
-        cpu_of_commit(f"{folder}/bare-{number // 50}", "off")
+        cpu_of_commit(f"{folder}/bare-{number // 50}", "off", conf)
         bare.append(cpu_of_the_sdk(number))
     off, on, sdk = (1000 * statistics.median(times) for times in (*took.values(), bare))
     return off, on, 1000 * exports / commits, sdk
@@ -99,6 +120,8 @@ def measure(folder: str, commits: int) -> tuple[float, float, float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    places = ("local", "minio", "azurite", "gcs", "far")
+    parser.add_argument("place", nargs="?", default="local", choices=places)
     parser.add_argument("--commits", type=int, default=600)
     asked = parser.parse_args()
     collector = subprocess.Popen(
@@ -113,8 +136,8 @@ def main() -> None:
         # Exports are asked for, so that none falls into the other's time.
         os.environ["OTEL_BSP_SCHEDULE_DELAY"] = "9999999"
         os.environ["OTEL_METRIC_EXPORT_INTERVAL"] = "9999999"
-        with tempfile.TemporaryDirectory() as folder:
-            off, on, export, sdk = measure(folder, asked.commits)
+        with folder_of_tables(asked.place) as (folder, conf):
+            off, on, export, sdk = measure(folder, conf, asked.commits)
         for each in (trace.get_tracer_provider(), metrics.get_meter_provider()):
             each.shutdown()  # type: ignore[attr-defined]
     finally:

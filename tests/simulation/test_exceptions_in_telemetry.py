@@ -74,5 +74,5 @@ def test_these_runs_catch_a_telemetry_that_lets_exceptions_out(
 ) -> None:
     from lakelog.core.telemetry.otel import SeenSpan
 
-    monkeypatch.setattr(SeenSpan, "end", lambda self, _=None: self._span.end())
+    monkeypatch.setattr(SeenSpan, "over", lambda self, _=None: self._finish())
     assert complaints(stage, [each for each in lines if each.file.startswith(OTEL)])

@@ -28,6 +28,17 @@ def after_fork(work: Callable[[], object]) -> None:
         register(after_in_child=work)
 
 
+def before_fork(work: Callable[[], object]) -> None:
+    """Do some work in this process before each of its forks, where there are forks.
+
+    Args:
+        work: takes nothing; what it returns is dropped.
+    """
+    register = getattr(os, "register_at_fork", None)
+    if register is not None:
+        register(before=work)
+
+
 def need(module: ModuleType, name: str, what: str) -> None:
     """Refuse what an operating system without some call can't do.
 

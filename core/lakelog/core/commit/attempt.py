@@ -10,6 +10,7 @@ statements finds it set.
 from __future__ import annotations
 
 import errno
+import time
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,7 +21,6 @@ from lakelog.core.actions import (
     RemoveFile,
     SetTransaction,
 )
-from lakelog.core.telemetry.switch import UNSEEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from lakelog.core.actions import Action, CommitInfo
     from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.core.errors import DeltaError
-    from lakelog.core.telemetry.switch import Seen
 
 
 _ADVICE = {
@@ -183,6 +182,8 @@ class Attempt:
     version: int
     backoff: float = 0.0
     """Seconds waited before it."""
+    began: int = field(default_factory=time.time_ns)
+    """For its span: nanoseconds since the epoch."""
     wait: float = 0.0
     """Seconds waited after it."""
     requests: int = 0
@@ -196,8 +197,6 @@ class Attempt:
     error: str | None = None
     conflict: DeltaError | None = None
     """What ended it, if a commit of another writer did."""
-    seen: Seen = UNSEEN
-    """Its span."""
 
     @property
     def condition(self) -> str | None:

@@ -51,8 +51,7 @@ from lakelog.core.events import CommitOutcome
 from lakelog.core.log.commit_identity import transactions_of
 from lakelog.core.log.file_names import log_path
 from lakelog.core.log.segment import list_log
-from lakelog.core.telemetry.catalogue import ATTEMPT
-from lakelog.core.telemetry.switch import observed, observed_wait
+from lakelog.core.telemetry.switch import observed_wait
 from lakelog.logstores.contract import Scope
 from lakelog.logstores.limits import limited
 from lakelog.logstores.threads import beside
@@ -223,8 +222,6 @@ class CommitLoop:
         except Exception as exc:
             return self._ended_by(exc)
         except BaseException as exc:
-            if self._attempt is not None:
-                self._attempt.seen.end(exc)
             # Ctrl-C within a write: the outcome is unknown, and there is no time to look.
             if self._landing.is_possible:
                 tried = self._landing.tried or self._pending.read_version + 1
@@ -313,7 +310,6 @@ class CommitLoop:
             The version that holds the commit, or None and the version to try next.
         """
         self._attempt = attempt
-        attempt.seen = observed(self._conf, ATTEMPT, self._pending.table)
         began = self._clock.monotonic()
         try:
             has_looked = self._fence(attempt)

@@ -9,8 +9,8 @@ from lakelog.core.actions import AddFile, RemoveFile
 from lakelog.core.errors import MaxCommitAttemptsExceededError
 from lakelog.core.events import CommitOutcome, CommitStats, Writer, emit
 from lakelog.core.log.file_names import log_path
-from lakelog.core.telemetry.catalogue import ATTEMPTS, CONFLICTS, DATA_SIZE, FILES
-from lakelog.core.telemetry.switch import UNSEEN
+from lakelog.core.telemetry.catalogue import ATTEMPT, ATTEMPTS, CONFLICTS, DATA_SIZE, FILES
+from lakelog.core.telemetry.switch import UNSEEN, observed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lakelog.core.conflicts.checker import PendingCommit
     from lakelog.core.conflicts.winner import WinningCommit
     from lakelog.core.errors import DeltaError
+    from lakelog.core.telemetry.switch import Seen
 
 
 class CommitRecords:
@@ -101,8 +102,9 @@ class CommitRecords:
         )
         self._attempts.append(stats)
         emit(stats, self._conf)
-        if attempt.seen is not UNSEEN:
-            _observe(attempt, stats)
+        seen = observed(self._conf, ATTEMPT, stats.table, began=attempt.began)
+        if seen is not UNSEEN:
+            _observe(seen, stats)
 
     def give_up(
         self,
@@ -178,19 +180,24 @@ class CommitRecords:
         }
 
 
-def _observe(attempt: Attempt, stats: CommitStats) -> None:
-    seen = attempt.seen
-    seen.note(
-        operation=stats.operation,
-        version=stats.version,
-        attempt=stats.attempt,
-        outcome=stats.outcome,
-        conflict=stats.conflict,
-        winner_version=stats.winner_version,
-        winner_operation=stats.winner_operation,
-        requests=stats.requests,
-    )
-    seen.count(ATTEMPTS, 1)
+def _observe(seen: Seen, stats: CommitStats) -> None:
+    seen.later(lambda: _count(seen, stats))
+    if stats.attempt > 1 or stats.outcome is not CommitOutcome.COMMITTED:
+        seen.note(
+            version=stats.version,
+            attempt=stats.attempt,
+            outcome=stats.outcome,
+            conflict=stats.conflict,
+            winner_version=stats.winner_version,
+            winner_operation=stats.winner_operation,
+            requests=stats.requests,
+        )
+        seen.over()
+
+
+def _count(seen: Seen, stats: CommitStats) -> None:
+    seen.note(operation=stats.operation)
+    seen.count(ATTEMPTS, 1, outcome=stats.outcome)
     if stats.conflict is not None:
         seen.count(CONFLICTS, 1, conflict=stats.conflict)
     if stats.num_add:
@@ -200,10 +207,6 @@ def _observe(attempt: Attempt, stats: CommitStats) -> None:
         seen.count(FILES, stats.num_remove, change="removed")
     if stats.num_cdc_files:
         seen.count(FILES, stats.num_cdc_files, change="cdc")
-    if stats.attempt == 1 and stats.outcome is CommitOutcome.COMMITTED:
-        seen.leave_out()
-    else:
-        seen.end()
 
 
 def _winner(winner: WinningCommit | None) -> dict[str, Any]:

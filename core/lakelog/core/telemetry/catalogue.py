@@ -68,8 +68,8 @@ class SpanKind(NamedTuple):
     """Words of `ATTRIBUTES`."""
     duration: Metric | None
     doc: str
-    is_made_late: bool = False
-    """Whether it is made when it ends, if it is worth one: nothing begins within it."""
+    shortest: float = 0.0
+    """Seconds; what takes less has no span."""
 
 
 _COMMIT: Final = ("table", "operation")
@@ -216,7 +216,6 @@ ATTEMPT: Final = SpanKind(
     None,
     "One attempt to write a version; of one that lost, with the wait after it and the check of the "
     "commits that won. A first attempt that commits has none: the commit's own says the same.",
-    is_made_late=True,
 )
 WAIT: Final = SpanKind(
     "lakelog.commit.wait",
@@ -224,6 +223,7 @@ WAIT: Final = SpanKind(
     ("table", "wait"),
     WAIT_DURATION,
     "A wait of a commit that took a millisecond or more.",
+    shortest=0.001,
 )
 CHECKPOINT: Final = SpanKind(
     "lakelog.checkpoint",

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 import sys
-from contextvars import ContextVar
-from functools import cache, wraps
+import time
+from functools import cache, partial, wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.paths import normalize_table_uri
-from lakelog.core.telemetry.catalogue import COMMAND, COMMANDS
+from lakelog.core.telemetry.catalogue import COMMAND, COMMANDS, WAIT
 from lakelog.core.telemetry.losses import tell_lost
 from lakelog.logstores import keys as store_keys
-from lakelog.logstores.limits import call_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,11 +56,11 @@ class Seen(Protocol):
     def count(self, metric: Metric, amount: float | None, **attributes: Any) -> None:
         """Add to a counter, with what is known of the table and the operation."""
 
-    def end(self, error: BaseException | None = None) -> None:
-        """End it; a second time means nothing."""
+    def later(self, work: Callable[[], None]) -> None:
+        """Count, or note, when there is time for it; nothing where nothing is made."""
 
-    def leave_out(self) -> None:
-        """End it without a span, if none was made yet."""
+    def over(self, error: BaseException | None = None) -> None:
+        """It has ended; a second time means nothing. What is never over has no span."""
 
 
 class _Unseen:
@@ -89,10 +88,10 @@ class _Unseen:
     def count(self, metric: Metric, amount: float | None, **attributes: Any) -> None:
         pass
 
-    def end(self, error: BaseException | None = None) -> None:
+    def later(self, work: Callable[[], None]) -> None:
         pass
 
-    def leave_out(self) -> None:
+    def over(self, error: BaseException | None = None) -> None:
         pass
 
 
@@ -105,6 +104,7 @@ def observed(
     table: str | None,
     *,
     link: str | None = None,
+    began: int | None = None,
     **attributes: Any,
 ) -> Seen:
     """Begin a span; its end is counted by the metric of its kind.
@@ -116,6 +116,7 @@ def observed(
         what: of `catalogue`.
         table: its URI; `None` where the kind has none.
         link: the `traceparent` of a span that led to this one, and is not its parent.
+        began: when, in nanoseconds since the epoch; now, where it is not given.
         attributes: by words of `catalogue.ATTRIBUTES`.
 
     Raises:
@@ -125,9 +126,19 @@ def observed(
     if otel is None:
         return UNSEEN
     attributes["table"] = table
+    return _begun(otel, what, attributes, link, began)
+
+
+def _begun(
+    otel: Otel,
+    what: SpanKind,
+    attributes: dict[str, Any],
+    link: str | None = None,
+    began: int | None = None,
+) -> Seen:
     try:
-        return otel.begin(what, attributes, link)
-    except Exception:  # of a sampler, or of the user's processor of spans
+        return otel.begin(what, attributes, link, began) or UNSEEN
+    except Exception:
         tell_lost()
         return UNSEEN
 
@@ -169,9 +180,8 @@ def observed_wait(conf: Mapping[str, str], table: str, what: str, seconds: float
         what: `lock`, `backoff` or `turn`.
         seconds: how long it was.
     """
-    otel = _otel(conf)
-    if otel is not None:
-        otel.waited(table, what, seconds)
+    began = time.time_ns() - int(seconds * 1e9)
+    observed(conf, WAIT, table, began=began, wait=what).over()
 
 
 def traceparent(conf: Mapping[str, str]) -> str | None:
@@ -189,9 +199,6 @@ def flush(conf: Mapping[str, str]) -> None:
     otel = _otel(conf)
     if otel is not None:
         otel.flush()
-
-
-_command: ContextVar[str | None] = ContextVar("lakelog_command", default=None)
 
 
 def command(name: str, at: int = 0) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
@@ -213,19 +220,11 @@ def command(name: str, at: int = 0) -> Callable[[Callable[_P, _T]], Callable[_P,
             if conf is None:
                 conf = {}
             # Wrong arguments are for the function to refuse.
-            if not hasattr(conf, "get") or _otel(conf) is None or _command.get() == name:
+            otel = _otel(conf) if hasattr(conf, "get") else None
+            if otel is None:
                 return function(*args, **given)
-            return call_with(
-                _command,
-                name,
-                lambda: observing(
-                    conf,
-                    COMMAND,
-                    _table(on, conf),
-                    lambda _: function(*args, **given),
-                    command=name,
-                ),
-            )
+            with _begun(otel, COMMAND, {"command": name, "table": _table(on, conf)}) as seen:
+                return seen.run(lambda _: function(*args, **given))
 
         return called
 
@@ -253,31 +252,27 @@ def _otel(conf: Mapping[str, str]) -> Otel | None:
             value=mode,
         )
     try:
-        if mode == "otel" and not _is_installed():
-            return None
-        return _maker()(sets_up=mode == "otel")
+        return _maker(mode)()
     except Exception:  # OpenTelemetry is broken, of another version, or half there
         tell_lost()
         return None
 
 
 @cache
-def _maker() -> Callable[..., Otel | None]:
-    """`otel.current`: to import it each time would take as long as all else that a commit asks."""
-    from lakelog.core.telemetry.otel import current
+def _maker(mode: str) -> Callable[[], Otel | None]:
+    """`global_otel`: to import it each time would take as long as all else that a commit asks.
 
-    return current
-
-
-@cache
-def _is_installed() -> bool:
-    """Whether the extra is there; that it is not is logged once, and costs no commit."""
+    That the extra is not there is logged once, and costs no commit.
+    """
     from importlib.util import find_spec
 
+    sets_up = mode == "otel"
     # `find_spec` imports what is above, which may be missing.
-    if find_spec("opentelemetry") and find_spec("opentelemetry.sdk"):
-        return True
-    from lakelog.logstores.errors import MissingExtraError
+    if sets_up and not (find_spec("opentelemetry") and find_spec("opentelemetry.sdk")):
+        from lakelog.logstores.errors import MissingExtraError
 
-    _log.error("%s", MissingExtraError("otel", f"{_KEY}=otel"))
-    return False
+        _log.error("%s", MissingExtraError("otel", f"{_KEY}=otel"))
+        return lambda: None
+    from lakelog.core.telemetry.otel import global_otel
+
+    return partial(global_otel.of, sets_up=sets_up)

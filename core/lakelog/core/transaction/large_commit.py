@@ -13,6 +13,7 @@ holds its bytes.
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -43,8 +44,6 @@ from lakelog.core.hooks.post_commit import check_committed_version
 from lakelog.core.hooks.publishing import publish_later
 from lakelog.core.log.file_names import log_path
 from lakelog.core.progress import Progress
-from lakelog.core.telemetry.catalogue import ATTEMPT
-from lakelog.core.telemetry.switch import observed
 from lakelog.logstores.limits import limited
 
 if TYPE_CHECKING:
@@ -183,10 +182,8 @@ class LargeCommit:
         def write() -> Exception | None:
             if attempt.version == 0:
                 log.store.create_folder(log_path(log.table))
-            with (
-                hold_lock(self.lock, log.table, timeout=limits.seconds),
-                observed(log.conf, ATTEMPT, log.table) as attempt.seen,
-            ):
+            with hold_lock(self.lock, log.table, timeout=limits.seconds):
+                attempt.began = time.time_ns()
                 fence()
                 return _write(writer, attempt, records, pending, self.landing)
 

@@ -149,6 +149,88 @@ def test_an_endpoint_that_is_down_costs_no_commit_and_floods_no_log(tmp_path: Pa
     assert "lakelog:" not in done.stderr
 
 
+EXPORTS = """
+    import sys, threading
+    from opentelemetry import metrics, trace
+    from opentelemetry.sdk.trace.export import ConsoleSpanExporter
+    from lakelog.core.telemetry.switch import _otel
+    exported, has_ten = [], threading.Event()
+    def hear(self, spans):
+        exported.extend(each.name for each in spans)
+        if len(exported) == 10:
+            has_ten.set()
+    ConsoleSpanExporter.export = hear
+    def write(conf={"spark.lakelog.telemetry": "otel"}):
+        from lakelog.core import write_arrow
+        write_arrow(sys.argv[1], {"id": [1]}, mode="append", conf=conf)
+"""
+
+
+@pytest.mark.parametrize("end", ["force_flush", "shutdown"])
+def test_spans_that_wait_are_exported_when_their_provider_is_flushed_or_shut_down(
+    tmp_path: Path, end: str
+) -> None:
+    code = f"""{EXPORTS}
+    for _ in range(5):
+        write()
+    assert _otel({OTEL}).later._work
+    trace.get_tracer_provider().{end}()
+    assert sorted(exported) == ["lakelog.command"] * 5 + ["lakelog.commit"] * 5, exported
+    """
+    variables = {"OTEL_TRACES_EXPORTER": "console", "OTEL_BSP_SCHEDULE_DELAY": "600000"}
+    done = run(code, tmp_path / "t", **variables)
+    assert done.returncode == 0, done.stderr
+
+
+def test_spans_that_wait_are_exported_soon_without_anybody_asking(tmp_path: Path) -> None:
+    code = f"""{EXPORTS}
+    for _ in range(5):
+        write()
+    assert has_ten.wait(60), exported
+    """
+    variables = {"OTEL_TRACES_EXPORTER": "console", "OTEL_BSP_SCHEDULE_DELAY": "200"}
+    done = run(code, tmp_path / "t", **variables)
+    assert done.returncode == 0, done.stderr
+
+
+def test_spans_that_are_not_sampled_do_not_wait(tmp_path: Path) -> None:
+    code = f"""{EXPORTS}
+    for _ in range(3):
+        write()
+    assert not _otel({OTEL}).later.is_due
+    trace.get_tracer_provider().force_flush()
+    assert not exported
+    """
+    variables = {"OTEL_TRACES_EXPORTER": "console", "OTEL_TRACES_SAMPLER": "always_off"}
+    done = run(code, tmp_path / "t", **variables)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_a_forked_child_does_within_a_span_has_that_span_as_its_parent(
+    tmp_path: Path,
+) -> None:
+    code = """
+        import os
+        from opentelemetry import trace
+        from lakelog.core.telemetry import catalogue
+        from lakelog.core.telemetry.switch import observing
+        conf = {"spark.lakelog.telemetry": "otel"}
+        def parent():
+            return trace.get_current_span().get_span_context().span_id
+        def work(_):
+            ours, theirs = os.pipe()
+            if pid := os.fork():
+                os.waitpid(pid, 0)
+                assert os.read(ours, 100) == str(parent()).encode()
+            else:
+                os.write(theirs, str(parent()).encode())
+                os._exit(0)
+        observing(conf, catalogue.COMMAND, "/t", work, command="write")
+    """
+    done = run(code)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_forked_child_exports_its_own_spans_and_none_of_its_parents(tmp_path: Path) -> None:
     code = """
         import os, sys

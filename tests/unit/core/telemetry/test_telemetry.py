@@ -21,15 +21,17 @@ from lakelog.core import (
 )
 from lakelog.core.alter import set_properties
 from lakelog.core.errors import ConcurrentAppendException, DeltaAnalysisError
-from lakelog.core.telemetry import catalogue, otel, switch
+from lakelog.core.telemetry import catalogue, later, otel, switch
 from lakelog.core.telemetry.losses import tell_lost
-from lakelog.core.telemetry.switch import UNSEEN, observed
+from lakelog.core.telemetry.switch import UNSEEN, observed, observing
 from support.tables import add_file, new_table, schema_json
 from support.telemetry import Heard, forget_providers, heard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from lakelog.core.telemetry.switch import Seen
 
 
 @pytest.fixture
@@ -182,6 +184,68 @@ def test_work_of_our_threads_is_in_the_callers_trace(hears: Heard) -> None:
     assert hears.tree() == ["job > request", "job > request", "job"]
 
 
+def test_what_begins_within_has_the_span_as_its_parent_before_it_is_over(hears: Heard) -> None:
+    tracer = trace.get_tracer("store")
+
+    def work(seen: Seen) -> None:
+        with tracer.start_as_current_span("request"):
+            pass
+        trace.get_current_span().set_attribute("of a library", 1)
+        seen.note(version=7)
+
+    with tracer.start_as_current_span("job"):
+        observing({}, catalogue.COMMIT, "/t", work, operation="WRITE")
+    assert hears.tree() == ["lakelog.commit > request", "job > lakelog.commit", "job"]
+    (commit,) = hears.named("lakelog.commit")
+    assert dict(commit.attributes or {}) == {
+        "lakelog.table": "/t",
+        "lakelog.operation": "WRITE",
+        "lakelog.version": 7,
+        "of a library": 1,
+    }
+
+
+def test_threads_that_begin_within_at_once_have_one_parent(hears: Heard) -> None:
+    from lakelog.logstores.threads import at_once
+
+    gate = threading.Barrier(4, timeout=30)
+
+    def request(_: int) -> None:
+        gate.wait()
+        trace.get_tracer("store").start_span("request").end()
+
+    observing({}, catalogue.COMMIT, "/t", lambda _: at_once(request, range(4), 4, "lakelog-test"))
+    assert hears.tree() == ["lakelog.commit > request"] * 4 + ["lakelog.commit"]
+
+
+def test_a_processor_that_asks_for_the_current_span_is_told_the_callers(hears: Heard) -> None:
+    asked = []
+
+    class Asks(SpanProcessor):
+        def on_start(self, span: Any, parent_context: Any = None) -> None:
+            asked.append((span.name, trace.get_current_span().get_span_context().is_valid))
+
+    provider: Any = trace.get_tracer_provider()
+    provider.add_span_processor(Asks())
+    request = trace.get_tracer("store").start_span
+    observing({}, catalogue.COMMIT, "/t", lambda _: request("request").end())
+    assert asked == [("lakelog.commit", False), ("request", True)]
+
+
+def test_measurements_that_nobody_reads_do_not_heap_up(
+    hears: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(later, "_MANY", 10)
+    made = switch._otel({})
+    assert made is not None
+    for _ in range(25):
+        with observed({}, catalogue.SCAN, "/t") as seen:
+            seen.count(catalogue.SCAN_ROWS, 2)
+        assert len(made.later._work) < 10
+    assert hears.counts("lakelog.scan.rows") == {(): 50}
+    assert hears.counts("lakelog.scan.duration") == {(): 25}
+
+
 def test_a_span_of_another_process_is_a_link(hears: Heard) -> None:
     remote = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     with observed({}, catalogue.BATCH, "/t", link=remote, batch=3):
@@ -244,6 +308,7 @@ def test_an_exporter_that_fails_costs_no_commit(
     tell_lost.cache_clear()
     for number in range(3):
         write_arrow(table, {"id": [number]}, mode="append")
+    assert not hears.points()
     assert DeltaLog.for_table(table).update().version == 3
     assert caplog.text.count("metrics and spans were lost") == 1
 
