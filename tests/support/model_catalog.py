@@ -58,7 +58,8 @@ class ModelCatalog(Catalog):
     lock = threading.RLock()
     fates: deque[str] = deque()  # noqa: RUF012
     """What becomes of the next commits: `ok`, `lost` (done, and the reply is lost), `unsent`
-    (neither), `late` (done when the table is next looked at, or after)."""
+    (neither), `late` (done when the table is next looked at, or after), `odd` (done, and an error
+    is raised that is none of a catalog's)."""
     late: deque[Callable[[], object]] = deque()  # noqa: RUF012
     between: Callable[[str], object] | None = None
     """Called before each request, with its name, until it gives true."""
@@ -108,6 +109,8 @@ class ModelCatalog(Catalog):
         if fate == "unsent":
             raise UnansweredError("no answer came")
         made = self._ratify(table, commit, published)
+        if fate == "odd":
+            raise OSError("of another library")
         if fate == "lost":
             raise UnansweredError("no answer came")
         return made
@@ -152,6 +155,8 @@ class ModelCatalog(Catalog):
         if fate in ("late", "unsent"):
             raise UnansweredError("no answer came")
         made = self._make(staged)
+        if fate == "odd":
+            raise OSError("of another library")
         if fate == "lost":
             raise UnansweredError("no answer came")
         return made

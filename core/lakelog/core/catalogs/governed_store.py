@@ -404,6 +404,10 @@ class GovernedStore(LogStore):
             if found is None:
                 raise
             made = found
+        except BaseException:
+            # Nothing that a catalog may raise: whether it asked before that is not known.
+            self._was_asked_for = True
+            raise
         try:
             self._take(made)
         except TableNotFoundError as exc:

@@ -140,9 +140,10 @@ def test_ten_commits_may_wait_and_the_next_writer_goes_on() -> None:
     assert published(name) == list(range(12))
 
 
-def test_a_lost_reply_is_settled_by_the_name_of_the_file() -> None:
+@pytest.mark.parametrize("fate", ["lost", "odd"])
+def test_a_lost_reply_is_settled_by_the_name_of_the_file(fate: str) -> None:
     name = make_model_table()
-    ModelCatalog.fates = deque(["lost"])
+    ModelCatalog.fates = deque([fate])
     assert append(open_model(name), "a") == 1
     assert paths(name) == ["a"]
     assert ModelCatalog.asked.count("commit") == 1

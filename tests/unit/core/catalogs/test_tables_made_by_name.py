@@ -446,7 +446,7 @@ def test_another_table_of_the_name_is_not_dropped_in_its_place(server: UnityServ
     assert ids(server) == []  # of the new one, which is still there
 
 
-@pytest.mark.parametrize("fate", ["ok", "lost", "unsent", "late"])
+@pytest.mark.parametrize("fate", ["ok", "lost", "unsent", "late", "odd"])
 def test_a_catalog_of_ones_own_makes_tables(fate: str) -> None:
     ModelCatalog.fates = deque([fate])
     name = "model.s.made"
