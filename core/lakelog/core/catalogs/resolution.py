@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from lakelog.core.catalogs.catalog_conf import CatalogConf
 from lakelog.core.catalogs.contract import Catalog, CatalogTable
 from lakelog.core.catalogs.governed_store import GovernedStore
+from lakelog.core.conf import without_logins
 from lakelog.core.errors import CatalogError, DeltaAnalysisError
 from lakelog.core.forks import lock_of
 from lakelog.core.paths import normalize_table_uri
@@ -161,8 +162,10 @@ class _Storage:
 
     def _made(self) -> LogStore:
         self._renew_at = math.inf
+        # A store of files asks no catalog, and travels with its conf.
+        conf = without_logins(self._conf)
         if not self.asks_for_credentials:
-            return log_store_for(self._location, self._conf)
+            return log_store_for(self._location, conf)
         vended = _vended.setdefault(self._catalog, {})
         given = vended.get(self._table.table_id)
         if given is None or self._clock.now_ms() >= given.renew_at:
@@ -171,7 +174,7 @@ class _Storage:
                 vended.pop(next(iter(vended)), None)
             vended[self._table.table_id] = given
         self._renew_at = given.renew_at
-        return log_store_for(self._location, {**self._conf, **given.credentials.conf})
+        return log_store_for(self._location, conf | dict(given.credentials.conf))
 
     def _asked(self, before: _Vended | None) -> _Vended:
         now = self._clock.now_ms()

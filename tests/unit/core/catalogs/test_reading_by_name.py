@@ -187,3 +187,7 @@ def test_no_secret_shows(server: UnityServer) -> None:
     assert "wr0ng" not in repr(catalog) + json.dumps(str(vars(catalog)["_requests"]))
     with pytest.raises(TypeError, match="pickled"):
         pickle.dumps(catalog)
+    # The store of the files travels to where they are read and written.
+    opened = DeltaLog.for_table(NAME, server.conf())
+    storage = opened.store.storage  # type: ignore[attr-defined]
+    assert b"s3cr3t" not in pickle.dumps(storage)
