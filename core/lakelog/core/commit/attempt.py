@@ -21,6 +21,7 @@ from lakelog.core.actions import (
     RemoveFile,
     SetTransaction,
 )
+from lakelog.core.errors import CatalogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -213,10 +214,11 @@ class Attempt:
 
 def explain(failure: OSError, table: str, version: int) -> None:
     """Note on the storage's error what it means for the table, and what to do."""
-    advice = _ADVICE.get(failure.errno or 0, "Run the job again once the storage answers.")
-    failure.add_note(
-        f"Version {version} of {table} was not committed; the table is as it was. {advice}"
-    )
+    note = f"Version {version} of {table} was not committed; the table is as it was."
+    if not isinstance(failure, CatalogError):  # which says itself what to do
+        advice = _ADVICE.get(failure.errno or 0, "Run the job again once the storage answers.")
+        note = f"{note} {advice}"
+    failure.add_note(note)
 
 
 @dataclass(slots=True)
