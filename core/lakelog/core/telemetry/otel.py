@@ -231,8 +231,9 @@ class SeenSpan(trace.Span):
             tell_lost()
 
     def _finish(self) -> None:
-        if self._span is None:
-            self._span = self._make()
+        with self._lock:  # an exporter's thread may ask for it, as its child is over
+            if self._span is None:
+                self._span = self._make()
         span = self._span
         if not self._is_told and span.is_recording():
             span.set_attributes(_named(self._what, self._attributes))

@@ -218,6 +218,29 @@ def test_threads_that_begin_within_at_once_have_one_parent(hears: Heard) -> None
     assert hears.tree() == ["lakelog.commit > request"] * 4 + ["lakelog.commit"]
 
 
+def test_a_span_that_ends_while_another_thread_asks_for_it_is_made_once(hears: Heard) -> None:
+    begun, goes_on, made = threading.Event(), threading.Event(), []
+
+    class Slow(SpanProcessor):
+        def on_start(self, span: Any, parent_context: Any = None) -> None:
+            made.append(span)
+            begun.set()
+            assert goes_on.wait(30)
+
+    provider: Any = trace.get_tracer_provider()
+    provider.add_span_processor(Slow())
+    seen = observed({}, catalogue.COMMIT, "/t", operation="WRITE")
+    assert isinstance(seen, otel.SeenSpan)
+    asks, ends = threading.Thread(target=seen.is_recording), threading.Thread(target=seen.over)
+    asks.start()
+    assert begun.wait(30)
+    ends.start()
+    goes_on.set()
+    for each in (asks, ends):
+        each.join(30)
+    assert len(made) == len(hears.spans) == 1
+
+
 def test_a_processor_that_asks_for_the_current_span_is_told_the_callers(hears: Heard) -> None:
     asked = []
 
