@@ -97,7 +97,7 @@ SECTIONS: Final = {
         "doctor": "Probe a storage and its settings; say what to fix.",
         "migrate": "Move a table's log to conditional puts, or to DynamoDB.",
         "run": "Run a script or a tool whose Spark sessions are enabled.",
-        "serve": "Let delta-spark on this host commit by lakelog's stores.",
+        "serve": "Commit for others: delta-spark on this host, appends of other hosts.",
     },
 }
 """Heading -> command -> its short help, so that `--help` imports none of them."""
