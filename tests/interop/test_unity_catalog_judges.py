@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,7 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.core import DeltaLog, delete_rows, read_arrow, write_arrow
+from lakelog.core.errors import CatalogError, CommitOutcomeUnknownError
+from lakelog.core.hooks.background import wait_for_all
 from support.delta_spark import PeerUnavailableError
+from support.fault_proxy import FaultProxy
 from support.servers.standalone import until
 from support.unity_judges import Judge, duckdb_judge, kernel_judge
 from support.unity_server import UnityServer, Ways, serving
@@ -70,6 +76,66 @@ def test_in_turns_each_reads_and_publishes_what_the_other_commits(
         write_arrow(TABLE, {"id": [8]}, mode="append", conf=conf)
     until(lambda: not unpublished(server), "all is published")
     assert DeltaLog.for_table(TABLE, conf).snapshot_at(version=2).to_arrow().num_rows == 2
+
+
+FAULTS = (
+    *("drop_reply", "tear_reply", "cut_reply", "twice", "tell:500", "tell:503", "page:502"),
+    *("tell:400", "tell:403", "tell:409", "tell:429", "drop_request", "reset", "refuse:503"),
+)
+"""What a network and the proxies in it do to a request for a commit, and to its reply."""
+COMMITS = re.compile(rb"^POST \S+/tables/t ")
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1000)
+@pytest.mark.parametrize("seed", range(2))
+def test_faults_before_the_server_lose_and_double_nothing(
+    server: UnityServer, command: tuple[str, ...], seed: int
+) -> None:
+    """Of lakelog's requests for commits, every other one meets a fault. The judges meet none:
+    DuckDB deletes the data file of a commit whose reply it does not get, and the table with it."""
+    drawn, writers, commits = random.Random(seed), 4, 25
+
+    def append(start: int, plan: list[str]) -> tuple[list[int], list[int]]:
+        said, unsaid = list[int](), list[int]()
+        with FaultProxy(server.url) as proxy:
+            conf = server.conf() | {"spark.sql.catalog.lake.uri": proxy.url}
+            log = DeltaLog.for_table(TABLE, conf)
+            for number, fault in enumerate(plan, start):
+                if number % 2:
+                    proxy.arm(fault, COMMITS)
+                try:
+                    write_arrow(log, {"id": [number]}, mode="append")
+                    said.append(number)
+                except (CommitOutcomeUnknownError, CatalogError):
+                    unsaid.append(number)
+                proxy.disarm()
+            assert wait_for_all(60)
+            assert len(proxy.fired) >= commits // 2
+        return said, unsaid
+
+    def by_judge(start: int, judge: Judge) -> tuple[list[int], list[int]]:
+        numbers = list(range(start, start + commits))
+        for number in numbers:
+            judge.append(number)
+        return numbers, []
+
+    plans = [[drawn.choice(FAULTS) for _ in range(commits)] for _ in range(writers)]
+    with ExitStack() as stack:
+        judges = [stack.enter_context(Judge(command, server, TABLE)) for _ in range(writers)]
+        pool = stack.enter_context(ThreadPoolExecutor(2 * writers))
+        done = [pool.submit(append, 1000 * n, plan) for n, plan in enumerate(plans)]
+        done += [pool.submit(by_judge, 1000 * (writers + n), j) for n, j in enumerate(judges)]
+        results = [each.result() for each in done]
+        present = Counter(by_lakelog(server))
+        assert judges[0].ids() == sorted(present.elements())
+    assert server.table(TABLE).latest == sum(present.values())
+    for said, unsaid in results:
+        assert all(present[each] == 1 for each in said)
+        assert all(present[each] <= 1 for each in unsaid)
+        assert len(said) > commits // 2
+    write_arrow(TABLE, {"id": [-1]}, mode="append", conf=server.conf())
+    until(lambda: not unpublished(server), "all is published")
 
 
 @pytest.mark.parametrize(
