@@ -174,7 +174,10 @@ class _Storage:
                 vended.pop(next(iter(vended)), None)
             vended[self._table.table_id] = given
         self._renew_at = given.renew_at
-        return log_store_for(self._location, conf | dict(given.credentials.conf))
+        store = log_store_for(self._location, conf | dict(given.credentials.conf))
+        # Keys for one bucket open the files of a store that was asked about that bucket.
+        store.filesystem_path(self._location)
+        return store
 
     def _asked(self, before: _Vended | None) -> _Vended:
         now = self._clock.now_ms()

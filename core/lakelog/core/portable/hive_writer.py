@@ -406,7 +406,9 @@ class PartitionedWriter:
 
     def _make_folder(self, folder: str) -> None:
         # An object store has no folders; asking for one costs requests or makes a marker object.
-        if folder not in self._folders and self._filesystem.type_name not in _OBJECT_STORES:
+        # One whose credentials are renewed says so before what it is.
+        kind = self._filesystem.type_name.rpartition(" ")[2]
+        if folder not in self._folders and kind not in _OBJECT_STORES:
             make_folder(self._filesystem, self._plan.root, folder)
         self._folders.add(folder)
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 
-from lakelog.core import DeltaLog, create_table, read_arrow, write_arrow
+from lakelog.core import DeltaConf, DeltaLog, create_table, read_arrow, write_arrow
 from lakelog.core.catalogs import resolution
-from lakelog.core.catalogs.contract import Credentials
-from lakelog.core.catalogs.renewed_files import renewed_filesystem
+from lakelog.core.catalogs.contract import CatalogTable, Credentials
+from lakelog.core.catalogs.names import TableName
+from lakelog.core.catalogs.renewed_files import _RenewedFiles, renewed_filesystem
+from lakelog.core.catalogs.unity.credentials import conf_of
 from lakelog.core.errors import CatalogError
 from lakelog.core.hooks.background import wait_for_all
+from lakelog.core.portable import hive_writer
 from support.guarded_store import KEY, GuardedStore
 from support.manual_clock import ManualClock
 from support.model_catalog import CONF, ModelCatalog
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from lakelog.core.catalogs.contract import CatalogTable, StagedTable
+    from lakelog.core.catalogs.contract import StagedTable
 
 NAME = "model.s.t"
 GUARDED = {
@@ -175,6 +179,38 @@ def test_a_catalog_with_another_clock_is_asked_once_a_minute(
     clock.advance(61)
     assert read_arrow(log, columns=["id"]).num_rows == 3
     assert vendor.given == given + 2
+
+
+def test_the_first_file_after_a_renewal_has_the_buckets_keys(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("boto3")
+    config = {"s3.access-key-id": "AK", "s3.secret-access-key": "SK", "s3.session-token": "ST"}
+    vended = conf_of([{"prefix": "s3://b", "config": config}], "s3://b/t", "lake")
+    monkeypatch.setattr(ModelCatalog, "credentials", lambda *_, **__: vended)
+    conf = DeltaConf({**GUARDED, "spark.hadoop.fs.s3a.endpoint.region": "eu-west-1"})
+    catalog = resolution.catalog_for("model", conf)
+    name = TableName("model", "s", "t")
+    table = CatalogTable(name=name, table_id="i", location="s3://b/t", is_governed=True, latest=0)
+    storage = resolution._Storage(catalog, table, "s3://b/t", conf, clock)
+    # Nothing of the log was asked for by this store.
+    opened = storage().filesystem
+    assert "AK" in str(opened.__reduce__())
+    resolution._vended.clear()
+
+
+@pytest.mark.parametrize("kind", ["s3", "py::gcs", "abfs"])
+def test_a_storage_without_folders_is_known_behind_the_renewal(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(hive_writer, "make_folder", lambda *given: made.append(given[-1]))
+    monkeypatch.setattr(_RenewedFiles, "get_type_name", lambda _: f"renewed {kind}")
+    filesystem = renewed_filesystem(pafs.LocalFileSystem)
+    assert filesystem.type_name == f"py::renewed {kind}"
+    writer = SimpleNamespace(_folders=set(), _filesystem=filesystem, _plan=None)
+    hive_writer.PartitionedWriter._make_folder(cast("Any", writer), "p=1")
+    assert made == []
 
 
 def test_the_file_system_is_another_one_at_each_call(tmp_path: Path) -> None:
