@@ -34,7 +34,7 @@ def busy(folder: Path) -> str:
         ),
         partition_by=["day"],
         name=HOSTILE,
-        description=HOSTILE,
+        description=f"{HOSTILE} \u202e {'long ' * 1000}{'l' * 5000}",
         properties={
             "delta.columnMapping.mode": "name",
             "delta.enableDeletionVectors": "true",
@@ -111,6 +111,7 @@ def test_tables_sort_and_filter_and_have_the_numbers_of_the_commands(tmp_path: P
         # By version ascending, by operation descending, and by bytes of partitions ascending.
         "sorts": [["versions", 0, 1], ["versions", 2, 2], ["partition-table", 2, 1]],
         "filters": [["versions", "OPTIMIZE"], ["column-table", "day"]],
+        "hover": ".tile rect",
     }
     found = look(path.as_uri(), {"views": {"wide": asked}})["wide"]
     history = lakelog_json("history", uri, "--all")["entries"]
@@ -123,5 +124,9 @@ def test_tables_sort_and_filter_and_have_the_numbers_of_the_commands(tmp_path: P
         str(each["version"]) for each in reversed(history) if "OPTIMIZE" in json.dumps(each)
     ]
     assert found["filtered"][1] == ["day"]
+    light, says = found["hovered"]
+    assert light == "brightness(1.15)"
+    largest = max(files["partitions"], key=lambda each: each["bytes"])
+    assert says.endswith(f", {largest['files']:,} file{'s'[: largest['files'] > 1]}")
     for number in (f"{files['rows']:,}", f"{files['files']:,}"):
         assert number in found["text"]

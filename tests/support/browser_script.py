@@ -12,6 +12,9 @@ from playwright.sync_api import sync_playwright  # type: ignore[import-not-found
 _COLUMN = """([id, at]) => [...document.querySelectorAll(`#${id} tbody tr`)]
     .filter((row) => !row.hidden).map((row) => row.cells[at].textContent)"""
 
+_HOVERED = """(mark) => [getComputedStyle(mark).filter,
+    mark.parentElement.querySelector("title").textContent]"""
+
 _ARGUMENTS = ["--no-sandbox", "--no-zygote", "--in-process-gpu", "--use-gl=angle"]
 _ARGUMENTS += ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 
@@ -78,6 +81,10 @@ def _by_script(page: Any, ask: dict[str, Any], view: dict[str, Any]) -> dict[str
         page.fill(f"input[data-filters={table}]", text)
         seen.setdefault("filtered", []).append(page.evaluate(_COLUMN, [table, 0]))
         page.fill(f"input[data-filters={table}]", "")
+    if "hover" in view:
+        mark = page.locator(view["hover"]).first
+        mark.hover()
+        seen["hovered"] = mark.evaluate(_HOVERED)
     if view.get("axe"):
         page.evaluate(Path(ask["axe"]).read_text("utf-8"))
         found = page.evaluate("axe.run()")
