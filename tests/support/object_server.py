@@ -65,6 +65,8 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Head and body are two segments, and the second would wait for a delayed acknowledgement.
+    disable_nagle_algorithm = True
 
     @property
     def _server(self) -> _Server:

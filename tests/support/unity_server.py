@@ -694,6 +694,8 @@ def serving(server: UnityServer, tls: ssl.SSLContext | None = None) -> Iterator[
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Head and body are two segments, and the second would wait for a delayed acknowledgement.
+        disable_nagle_algorithm = True
 
         def _do(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
