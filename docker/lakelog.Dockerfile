@@ -7,7 +7,7 @@
 FROM python:3.13-slim-bookworm
 COPY *.whl /tmp/wheel/
 RUN wheel="$(echo /tmp/wheel/*.whl)" \
-    && pip install --no-cache-dir "${wheel}[cli,s3,gcs,azure,hdfs,fsspec,oss,oci,otel]" \
+    && pip install --no-cache-dir "${wheel}[cli,ui,s3,gcs,azure,hdfs,fsspec,oss,oci,otel]" \
     && rm -r /tmp/wheel \
     && useradd --create-home --uid 1000 lakelog \
     && install --directory --owner lakelog --mode 0700 /run/lakelog

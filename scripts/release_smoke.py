@@ -77,6 +77,20 @@ with run_kernel() as client:
 drawn = [each["content"]["data"] for each in seen if "data" in each["content"]]
 assert any("<progress" in each.get("text/html", "") for each in drawn), seen
 """
+# The address that is printed leads to a page that names the table.
+_UI = """
+import re, subprocess, sys, urllib.request
+asked = [sys.argv[1], "ui", sys.argv[2], "--no-open"]
+with subprocess.Popen(asked, stdout=subprocess.PIPE, text=True) as server:
+    try:
+        url = re.search(r"http://[^ ]+", server.stdout.readline())[0]
+        keeps_cookies = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with keeps_cookies.open(url, timeout=60) as reply:
+            page = reply.read().decode()
+        assert "smoke-table" in page, page[:2000]
+    finally:
+        server.terminate()
+"""
 # What the page of the package on an index says first.
 _README = """
 import re, sys
@@ -193,6 +207,9 @@ def use(python: Path, extra: str, new_table: dict[str, Callable[[], Storage]]) -
         if extra in ("cli", "all"):
             run(python, "-c", _USE, f"{folder}/t", "{}")
             run(python.with_name("lakelog"), "history", f"{folder}/t", "--json")
+        if extra in ("ui", "all"):
+            run(python, "-c", _USE, f"{folder}/smoke-table", "{}")
+            run(python, "-c", _UI, str(python.with_name("lakelog")), folder)
 
 
 _ALL = ("s3", "gcs", "azure", "hdfs", "fsspec")

@@ -63,6 +63,11 @@ def empty(folder: Path) -> str:
     return str(folder / "empty")
 
 
+def small(folder: Path) -> str:
+    write_arrow(str(folder / "small"), {"a": [1]})
+    return str(folder / "small")
+
+
 def holed(folder: Path) -> str:
     log = RawLog(folder / "holed").commit(PROTOCOL, metadata())
     add = {"partitionValues": {}, "size": 5, "modificationTime": 1, "dataChange": True}
@@ -80,6 +85,7 @@ def views(folder: Path, **more: Any) -> dict[str, Any]:
         "wide": {"axe": True, **more},
         "dark": {"axe": True, "dark": True},
         "phone": {"width": 390},
+        "printed": {"dark": True, "steps": [["print"]]},
         "without script": {"script": False},
     }
     for name, view in each.items():
@@ -87,7 +93,7 @@ def views(folder: Path, **more: Any) -> dict[str, Any]:
     return {"views": each}
 
 
-@pytest.mark.parametrize("make", [busy, empty, holed])
+@pytest.mark.parametrize("make", [busy, empty, small, holed])
 def test_a_report_is_quiet_and_readable(tmp_path: Path, make: Any) -> None:
     uri, path = make(tmp_path), tmp_path / "r.html"
     events = ["--events", str(tmp_path / "events.jsonl")] if make is busy else []
@@ -102,6 +108,10 @@ def test_a_report_is_quiet_and_readable(tmp_path: Path, make: Any) -> None:
     assert seen["dark"]["violations"] == []
     assert seen["phone"]["wide"] <= 390
     assert seen["wide"]["paper"] != seen["dark"]["paper"]
+    # On paper: light whatever the screen is, whole tables, and nothing to press.
+    assert seen["printed"]["paper"] == seen["wide"]["paper"]
+    assert (seen["printed"]["tools"], seen["printed"]["cut"]) == (False, False)
+    assert seen["wide"]["tools"]
 
 
 def test_tables_sort_and_filter_and_have_the_numbers_of_the_commands(tmp_path: Path) -> None:

@@ -15,6 +15,12 @@ _COLUMN = """([id, at]) => [...document.querySelectorAll(`#${id} tbody tr`)]
 _HOVERED = """(mark) => [getComputedStyle(mark).filter,
     mark.parentElement.querySelector("title").textContent]"""
 
+_TOOLS = """[...document.querySelectorAll("nav, .tools, .skip")]
+    .some((each) => each.checkVisibility())"""
+
+_CUT = """[...document.querySelectorAll(".scroll")]
+    .some((each) => each.scrollHeight > each.clientHeight + 1)"""
+
 _ARGUMENTS = ["--no-sandbox", "--no-zygote", "--in-process-gpu", "--use-gl=angle"]
 _ARGUMENTS += ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 
@@ -63,6 +69,8 @@ def _step(page: Any, kind: str, *given: Any) -> None:
         page.locator(given[0]).first.press(given[1])
     elif kind == "wait":
         page.locator(given[0]).first.wait_for(timeout=given[1] if len(given) > 1 else 30_000)
+    elif kind == "print":
+        page.emulate_media(media="print")
     else:
         raise ValueError(kind)
 
@@ -72,6 +80,8 @@ def _by_script(page: Any, ask: dict[str, Any], view: dict[str, Any]) -> dict[str
         "wide": page.evaluate("document.documentElement.scrollWidth"),
         "paper": page.evaluate("getComputedStyle(document.body).backgroundColor"),
         "shown": page.evaluate("(globalThis.alerted || '')"),
+        "tools": page.evaluate(_TOOLS),
+        "cut": page.evaluate(_CUT),
     }
     for table, at, times in view.get("sorts", ()):
         for _ in range(times):
