@@ -56,7 +56,11 @@ class BoundedServer(ThreadingHTTPServer):
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread could be had
+            self._free.release()
+            raise
 
     def process_request_thread(self, request: Request, client_address: Any) -> None:
         """Answer, and make room."""

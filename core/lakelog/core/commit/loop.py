@@ -31,6 +31,7 @@ import contextlib
 import math
 from typing import TYPE_CHECKING
 
+from lakelog.core.actions import AddFile
 from lakelog.core.commit.attempt import Attempt, CommitLines, Landing, explain
 from lakelog.core.commit.backoff import Backoff
 from lakelog.core.commit.commit_settings import CommitSettings
@@ -45,11 +46,12 @@ from lakelog.core.errors import (
     DeltaConcurrentModificationException,
     DeltaError,
     TableNotFoundError,
+    TornCommitError,
     UnsupportedFeatureError,
 )
 from lakelog.core.events import CommitOutcome
 from lakelog.core.log.commit_identity import transactions_of
-from lakelog.core.log.file_names import log_path
+from lakelog.core.log.file_names import commit_path, log_path
 from lakelog.core.log.segment import list_log
 from lakelog.core.telemetry.switch import observed_wait
 from lakelog.logstores.contract import Scope
@@ -397,6 +399,7 @@ class CommitLoop:
             mine -= {own.txn_id}  # of a commit of several, which is no transaction itself
         shared = mine & transactions_of(winner.commit_info)
         if shared and shared == mine:
+            self._check_held(winner)
             self.found = winner
         elif shared:
             raise DeltaConcurrentModificationException(
@@ -406,6 +409,21 @@ class CommitLoop:
                 version=winner.version,
             )
         return self.found is not None
+
+    def _check_held(self, winner: WinningCommit) -> None:
+        # Its first line names this commit; where files show half written, the rest may be missing.
+        added = {each.path for each in winner.adds}
+        lost = [
+            each.path
+            for each in self._draft.actions
+            if isinstance(each, AddFile) and each.path not in added
+        ]
+        if lost:
+            raise TornCommitError(
+                commit_path(self._pending.table, winner.version),
+                f"version {winner.version} is torn: it says that it holds the transaction "
+                f"{self._draft.commit_info.txn_id}, but not its file {lost[0]}",
+            )
 
     def _check_for_conflicts(self, attempt: Attempt, winner: WinningCommit) -> None:
         # The version that was in doubt is another's: ours can't land there any more.

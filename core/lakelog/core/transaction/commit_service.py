@@ -203,16 +203,18 @@ class CommitService:
     def _log(self, table: str) -> ServedLog:
         with self._mutex:
             log = self._logs.get(table)
-            if log is None:
-                log = ServedLog.for_table(table, self._conf)
-                if log.table != table:
-                    raise _RefusedError(f"the service calls this table {log.table}")
-                if log.store.capabilities.exclusive_create < Scope.HOST or governed(log.store):
-                    raise _RefusedError("the table is one that each process commits to by itself")
-                self._logs[table] = log
-                while len(self._logs) > _MOST_TABLES:
-                    self._logs.popitem(last=False)
+        if log is None:
+            # Not under the lock: a store may connect, and other tables must not wait for that.
+            log = ServedLog.for_table(table, self._conf)
+            if log.table != table:
+                raise _RefusedError(f"the service calls this table {log.table}")
+            if log.store.capabilities.exclusive_create < Scope.HOST or governed(log.store):
+                raise _RefusedError("the table is one that each process commits to by itself")
+        with self._mutex:
+            log = self._logs.setdefault(table, log)
             self._logs.move_to_end(table)
+            while len(self._logs) > _MOST_TABLES:
+                self._logs.popitem(last=False)
             return log
 
     def _found(self, log: ServedLog, version: int) -> Answer:
@@ -321,6 +323,7 @@ def _check(request: Request, table: str) -> None:
         (operation.user_metadata, str | None),
         (operation.tags, dict),
         (joined.has_written, bool),
+        (joined.read_at_ms, int),
         *((each, int) for each in request.apps.values()),
         *((each, int | str) for each in operation.metrics.values()),
         *((each, str) for each in operation.tags.values()),

@@ -36,6 +36,7 @@ from lakelog.core.log.file_names import commit_path
 from lakelog.core.transaction.group import outcome_of
 from lakelog.core.transaction.requests import (
     FORM,
+    added_by,
     committed_from,
     made_elsewhere,
     to_bytes,
@@ -98,33 +99,45 @@ class ServiceCommits:
         token = _token(self._log.conf)
         member.share(waiting_for_others(self._log.table))
         began = time.monotonic()
+        committed: CommittedTransaction | None = None
         try:
             heard = self._ask(body, token)
+            member.waited(time.monotonic() - began)
+            if isinstance(heard, _Landed):
+                committed = self._checked(member, heard)
+            elif isinstance(heard, _Silent):
+                service.tell(self._log.table, f"what it did is not known ({heard.why})")
         except Exception as exc:
             # Of a signal's handler, as one that limits a job.
             self._leave_open(member)
-            path = commit_path(self._log.table, member.snapshot.version + 1)
-            why = f"{service} was asked to commit it, as this version or a later one"
-            raise CommitOutcomeUnknownError(path, why) from exc
+            raise self._unknown(member) from exc
         except BaseException as exc:
             exc.add_note(
                 f"The transaction {member.txn_id} on {self._log.table} was interrupted while "
                 f"{service} committed it; it landed if a version's commitInfo names it."
             )
             raise
-        member.waited(time.monotonic() - began)
         if isinstance(heard, _Refused):
-            service.tell(self._log.table, heard.why)
             member.share(None)
+            service.tell(self._log.table, heard.why)
             return member.alone()
-        if isinstance(heard, _Landed):
-            committed = self._checked(member, heard)
-            if committed is not None:
-                return self._conclude(member, heard, committed)
-        else:
-            service.tell(self._log.table, f"what it did is not known ({heard.why})")
-        self._leave_open(member)
-        return member.alone()
+        if isinstance(heard, _Landed) and committed is not None:
+            return self._conclude(member, heard, committed)
+        landing = self._leave_open(member)
+        try:
+            return member.alone()
+        except CommitOutcomeUnknownError:
+            raise
+        except Exception as exc:
+            # Raised before the loop began, as where a lock can't be had: it knows of no doubt.
+            if landing.version is None:
+                raise self._unknown(member) from exc
+            raise
+
+    def _unknown(self, member: Member) -> CommitOutcomeUnknownError:
+        path = commit_path(self._log.table, member.snapshot.version + 1)
+        why = f"{self._service} was asked to commit it, as this version or a later one"
+        return CommitOutcomeUnknownError(path, why)
 
     def _asking(self, member: Member) -> bytes | None:
         """The request; None for what no service can commit as it would be committed here."""
@@ -165,10 +178,11 @@ class ServiceCommits:
             return heard if lost is None or isinstance(heard, _Landed) else _Silent(lost)
         return _Silent(lost)
 
-    def _leave_open(self, member: Member) -> None:
+    def _leave_open(self, member: Member) -> Landing:
         landing = Landing(elsewhere=member.snapshot.version + 1)
         fate = made_elsewhere(self._log.table, member.txn_id, landing, [], None)
         member.share(fate)
+        return landing
 
     def _checked(self, member: Member, heard: _Landed) -> CommittedTransaction | None:
         """What was committed, where it holds the transaction, and is in this table's log."""
@@ -176,6 +190,8 @@ class ServiceCommits:
         try:
             committed = committed_from(log, member.snapshot, heard.version, heard.lines)
             is_held = member.txn_id in transactions_of(committed.commit_info)
+            if is_held and not added_by(member.actions) <= added_by(committed.actions):
+                raise ValueError("it is torn")
             if is_held and not service.has_made(log.table, heard.service):
                 # The same path may lead two hosts to two tables, of which one is a copy.
                 is_held = member.txn_id in self._held(heard.version)
@@ -259,7 +275,8 @@ class _Service:
         """
         key = keys.COMMIT_SERVICE.name
         context = None if trust is None else _trusting(trust)
-        self._wire = Wire(url, _CONNECT_SECONDS, key=key, trust=context)
+        # Without TLS, a proxy of the environment would be shown the token.
+        self._wire = Wire(url, _CONNECT_SECONDS, key=key, trust=context, is_direct_here=True)
         self._away_until = 0.0
         self._told: set[str] = set()
         self._others: set[str] = set()

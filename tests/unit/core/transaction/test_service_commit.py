@@ -14,7 +14,7 @@ from unittest import mock
 
 import pytest
 
-from lakelog.core import DeltaLog, Operation
+from lakelog.core import DeltaLog, Operation, appender, read_arrow, write_arrow
 from lakelog.core.actions import SetTransaction
 from lakelog.core.catalogs.unity.wire import LostReplyError, NotSentError, Reply
 from lakelog.core.commit.prepare import engine_info
@@ -24,9 +24,10 @@ from lakelog.core.errors import (
     DeltaAnalysisError,
     DeltaConcurrentModificationException,
     MetadataChangedException,
+    TornCommitError,
 )
 from lakelog.core.log.commit_identity import GROUP_TAG
-from lakelog.core.transaction import commit_service, service_commit
+from lakelog.core.transaction import commit_service, committer, service_commit
 from lakelog.core.transaction.commit_service import CommitService, ServedLog
 from lakelog.core.transaction.committer import Committer
 from lakelog.core.transaction.group import CommitGroups, Joined, joint_actions, joint_operation
@@ -362,6 +363,92 @@ def test_an_interrupted_wait_leaves_the_outcome_open(table: str, network: Networ
     assert other.may_be_committed
 
 
+def test_what_fails_before_it_tries_is_unknown_too_after_a_lost_request(
+    table: str, network: Network
+) -> None:
+    network.faults = [network.lost] * 3
+    txn = _begun(network, table)
+    held = mock.Mock(side_effect=TimeoutError("another writer holds the lock"))
+    with (
+        mock.patch.object(committer, "hold_lock", held),
+        pytest.raises(CommitOutcomeUnknownError),
+    ):
+        txn.commit([add_file("f")], APPEND)
+    assert txn.may_be_committed
+    network.deliver()
+    assert _places(table) == {"f": [1]}
+
+
+def test_an_appender_finds_its_rows_that_were_committed_unheard(network: Network) -> None:
+    write_arrow(network.table, {"id": [0]}, mode="overwrite", schema_mode="overwrite")
+    hold: Any = vars(committer)["hold_lock"]
+    held = [TimeoutError("another writer holds the lock")]
+    is_lost = threading.Event()
+
+    def unheard(body: bytes) -> Reply:
+        network.arrive(body)
+        is_lost.set()
+        raise LostReplyError("reset")
+
+    def once(*given: Any, **named: Any) -> Any:
+        if is_lost.is_set() and held:
+            raise held.pop()
+        return hold(*given, **named)
+
+    network.faults = [unheard, network.lost, network.lost]
+    with (
+        mock.patch.object(committer, "hold_lock", once),
+        appender(str(network.table), app_id="a", every="50ms", conf=network.conf) as rows,
+    ):
+        rows.append([{"id": 1}], seq=1)
+        rows.flush()
+    assert held == []
+    assert sorted(read_arrow(network.table)["id"].to_pylist()) == [0, 1]
+
+
+def test_an_interruption_after_the_answer_leaves_the_outcome_open(
+    table: str, network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopping(body: bytes) -> Reply:
+        reply = network.arrive(body)
+        stopped = mock.Mock(side_effect=RuntimeError("out of time"))
+        monkeypatch.setattr(committer, "observed_wait", stopped)
+        return reply
+
+    network.faults = [stopping]
+    txn = _begun(network, table)
+    with pytest.raises(CommitOutcomeUnknownError):
+        txn.commit([add_file("f")], APPEND)
+    assert txn.may_be_committed
+    assert _places(table) == {"f": [1]}
+
+
+@pytest.mark.parametrize("is_asked_again", [False, True])
+def test_half_a_version_that_names_the_commit_is_not_taken_for_it(
+    table: str, network: Network, is_asked_again: bool
+) -> None:
+    def torn(body: bytes) -> Reply:
+        network.arrive(body)
+        path = network.table / "_delta_log" / f"{1:020}.json"
+        path.write_bytes(path.read_bytes().split(b"\n")[0] + b"\n")
+        network.service = CommitService([table], {})  # it was killed, and runs again
+        raise LostReplyError("reset")
+
+    network.faults = [torn] if is_asked_again else [torn, network.lost, network.lost]
+    with pytest.raises(TornCommitError):
+        _begun(network, table).commit([add_file("f")], APPEND)
+
+
+def test_no_proxy_is_shown_the_token_of_a_service_of_this_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, "http://proxy.invalid:3128")
+    for host, proxy in (("127.0.0.1", None), ("[::1]", None), ("10.0.0.5", "proxy.invalid")):
+        found = service_commit._Service(f"http://{host}:1", None)._wire._proxy()
+        assert (found and found.hostname) == proxy
+
+
 def test_what_reads_or_removes_is_not_left_to_others(table: str, network: Network) -> None:
     txn = _begun(network, table)
     txn.filter_files()
@@ -438,6 +525,7 @@ HOSTILE: dict[str, tuple[Callable[[bytes], bytes], int]] = {
     "a file of another scheme": (_path("s3://bucket/f"), 400),
     "a file beside the table": (_path("../other/f"), 400),
     "a file beside it, hidden": (_path("a/%2e%2e/%2e%2e/other/f"), 400),
+    "a time that is none": (_changed(1, readAt="x"), 400),
     "a negative version": (_changed(0, read=-1), 400),
     "a version that is none": (_changed(0, read="0"), 400),
     "a version to come": (_changed(0, read=10**12), 409),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.client
+import ipaddress
 import os
 import select
 import ssl
@@ -54,7 +55,13 @@ class Wire:
     """Requests to one host. Safe for threads; a forked child makes its own connections."""
 
     def __init__(
-        self, url: str, timeout: float, *, key: str, trust: ssl.SSLContext | None = None
+        self,
+        url: str,
+        timeout: float,
+        *,
+        key: str,
+        trust: ssl.SSLContext | None = None,
+        is_direct_here: bool = False,
     ) -> None:
         """Connect to nothing yet.
 
@@ -63,6 +70,7 @@ class Wire:
             timeout: seconds that connecting may take, and each wait for bytes.
             key: of the conf, for errors.
             trust: the certificates that are believed; those of the system if None.
+            is_direct_here: whether no proxy is asked for a server of this host.
 
         Raises:
             DeltaAnalysisError: it is no HTTP URL, or holds a password or a query.
@@ -88,6 +96,7 @@ class Wire:
         self._parts = parts
         self._timeout = timeout
         self._trust = trust
+        self._is_direct = is_direct_here and _is_loopback(parts.hostname)
         self._idle: list[http.client.HTTPConnection] = []
         self._process = os.getpid()
 
@@ -200,7 +209,7 @@ class Wire:
         return made
 
     def _proxy(self) -> SplitResult | None:
-        found = environment_proxy(self.url)
+        found = None if self._is_direct else environment_proxy(self.url)
         return None if found is None else urlsplit(found)
 
     def _proxy_login(self) -> dict[str, str]:
@@ -225,6 +234,13 @@ def _is_open(connection: http.client.HTTPConnection) -> bool:
         return not select.select([connection.sock], [], [], 0)[0]
     except (OSError, ValueError):
         return False
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _is_sendable(text: str) -> bool:

@@ -142,7 +142,10 @@ class BatchCommitter:
             except PostCommitError as exc:
                 return int(exc.version)
             except Exception as exc:
-                tried |= {each.txn_id for each in txn.attempts} if txn else set()
+                # Its own id, too: another process may have committed it, of whose attempts nothing
+                # came back.
+                if txn:
+                    tried |= {txn._committer.txn_id, *(each.txn_id for each in txn.attempts)}
                 self.patience.bear(exc, until)
 
     def take_turn(self, turn: int) -> None:
