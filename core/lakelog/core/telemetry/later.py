@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -27,22 +28,28 @@ class Later:
         self._work: deque[Callable[[], None]] = deque(maxlen=_MOST)
         self.is_due = False
         """Whether an exporter will ask soon, so that spans may wait too."""
+        self._here = threading.local()
 
     def add(self, work: Callable[[], None]) -> None:
         """Let some work wait."""
         self._work.append(work)
-        if len(self._work) >= _MANY:
+        # What work adds is done by the loop that does the work: loops in loops have no end.
+        if len(self._work) >= _MANY and not getattr(self._here, "is_doing", False):
             self.do()
 
     def do(self) -> None:
         """Do all that waits."""
-        with suppress(IndexError):  # other threads take from it too
-            while True:
-                work = self._work.popleft()
-                try:
-                    work()
-                except Exception:
-                    tell_lost()
+        was_doing, self._here.is_doing = getattr(self._here, "is_doing", False), True
+        try:
+            with suppress(IndexError):  # other threads take from it too
+                while True:
+                    work = self._work.popleft()
+                    try:
+                        work()
+                    except Exception:
+                        tell_lost()
+        finally:
+            self._here.is_doing = was_doing
 
     def forget(self) -> None:
         """Leave all of it to the process that this one was forked from."""

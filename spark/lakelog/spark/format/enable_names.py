@@ -198,7 +198,7 @@ def _makes_ours(spark: SparkSession, source: str | None, name: object) -> bool:
     return is_ours(spark, source) or (source is None and is_our_name(spark, name))
 
 
-def _refuse_format(spark: SparkSession, source: str | None, name: object) -> None:
+def refuse_format(spark: SparkSession, source: str | None, name: object) -> None:
     """Refuse to make a table of another format in a catalog that Spark does not know.
 
     Raises:
@@ -258,7 +258,7 @@ def _save_as_table(original: Any) -> Any:
     ) -> None:
         request = request_of(self)
         if not _makes_ours(self._spark, format or request.format, name):
-            _refuse_format(self._spark, format or request.format, name)
+            refuse_format(self._spark, format or request.format, name)
             try:
                 original(self, name, format, mode, partitionBy, **options)
             finally:
@@ -330,6 +330,8 @@ def _verb(name: str, *, makes: bool) -> Any:
                 _makes_ours(spark, request.format, table) if makes else is_our_name(spark, table)
             )
             if not ours or table is None:
+                if makes:
+                    refuse_format(spark, request.format, table)
                 try:
                     original(self, *args, **kwargs)
                 finally:
@@ -506,7 +508,7 @@ def _create_table(original: Any) -> Any:
     ) -> Any:
         spark = self._sparkSession
         if not is_ours(spark, source):
-            _refuse_format(spark, source, tableName)
+            refuse_format(spark, source, tableName)
             try:
                 return original(self, tableName, path, source, schema, description, **options)
             finally:

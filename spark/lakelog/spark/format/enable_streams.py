@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from lakelog.spark.format.claims import is_ours
-from lakelog.spark.format.enable_names import frame_of, reader_methods
+from lakelog.spark.format.enable_names import frame_of, reader_methods, refuse_format
 from lakelog.spark.format.our_names import is_our_name
 from lakelog.spark.format.requests import (
     Note,
@@ -92,6 +92,7 @@ def _to_table(original: Any) -> Any:
         spark, source = _session(self), format or request_of(self).format
         # A table that is there has its format; one that is made has the one that is named.
         if not is_ours(spark, source) and not (source is None and is_our_name(spark, tableName)):
+            refuse_format(spark, source, tableName)
             try:
                 return original(self, tableName, format, *args, **options)
             finally:

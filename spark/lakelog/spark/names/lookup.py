@@ -64,6 +64,8 @@ _clock = time.monotonic
 _lock = threading.Lock()
 _watched: set[type] = set()
 _known: weakref.WeakKeyDictionary[SparkSession, _Known] = weakref.WeakKeyDictionary()
+_forgotten = 0
+"""How often all was forgotten: what was asked for before that is not kept after it."""
 
 
 def watch(sessions: type) -> None:
@@ -87,8 +89,10 @@ def forget() -> None:
 
     Sessions share catalogs, so this holds for all of this process.
     """
+    global _forgotten
     with _lock:
         _known.clear()
+        _forgotten += 1
 
 
 def find(spark: SparkSession, name: str | Sequence[str], *, again: bool = False) -> Entry | None:
@@ -227,7 +231,7 @@ def _of(spark: SparkSession) -> _Known | None:
         return None
     now = _clock()
     with _lock:
-        known = _known.get(spark)
+        known, before = _known.get(spark), _forgotten
         if known is not None and now < known.until:
             return known
     conf = set_confs(spark)
@@ -242,7 +246,9 @@ def _of(spark: SparkSession) -> _Known | None:
         # What is Spark's then has its catalog or its database in the name.
         known.namespace = (SESSION_CATALOG, _ALWAYS_THERE)
     with _lock:
-        _known[spark] = known
+        # Another thread may have chosen another catalog since the conf was read.
+        if before == _forgotten:
+            _known[spark] = known
     return known
 
 

@@ -269,6 +269,21 @@ def test_measurements_that_nobody_reads_do_not_heap_up(
     assert hears.counts("lakelog.scan.duration") == {(): 25}
 
 
+def test_nothing_is_lost_where_work_that_waits_adds_more_of_it(hears: Heard) -> None:
+    made = switch._otel({})
+    assert made is not None
+    for _ in range(1500):  # more than wait, and nobody reads
+        with observed({}, catalogue.SCAN, "/t") as seen:
+
+            def count(of: Seen = seen) -> None:
+                for _ in range(3):
+                    of.count(catalogue.SCAN_ROWS, 1)
+
+            seen.later(count)
+    assert hears.counts("lakelog.scan.rows") == {(): 4500}
+    assert hears.counts("lakelog.scan.duration") == {(): 1500}
+
+
 def test_a_span_of_another_process_is_a_link(hears: Heard) -> None:
     remote = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     with observed({}, catalogue.BATCH, "/t", link=remote, batch=3):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,6 +23,9 @@ from lakelog.spark.names.lookup import (
     watch,
 )
 from lakelog.spark.names.resolve import location_of, resolve, with_location
+from lakelog.spark.sql_statements.queries.query_runner import QueryRunner
+from lakelog.spark.sql_statements.queries.sparks_own import refuse_sparks
+from lakelog.spark.sql_statements.text.statement import Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -221,6 +226,58 @@ def test_a_temporary_view_comes_before_a_table_of_the_chosen_schema(chosen: Any)
     asked = len(chosen.asked)
     find(chosen, "orders")
     assert len(chosen.asked) == asked
+
+
+def test_what_was_read_before_a_catalog_was_chosen_is_not_kept_after_it(
+    watched: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched.confs["spark.sql.catalog.lake.uri"] = "https://unity.example"
+    read: Any = vars(lookup)["set_confs"]
+
+    def slow(spark: Any) -> dict[str, str]:
+        monkeypatch.setattr(lookup, "set_confs", read)
+        found = dict(read(spark))
+        other = threading.Thread(target=choose_namespace, args=(watched, ("lake", "sales")))
+        other.start()
+        other.join()
+        return found
+
+    monkeypatch.setattr(lookup, "set_confs", slow)
+    find(watched, "t")
+    assert chosen_namespace(watched) == ("lake", "sales")
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_refused"),
+    [
+        ("CREATE TABLE wrong USING parquet AS SELECT * FROM v", True),
+        ("CREATE TABLE wrong USING parquet AS SELECT * FROM spark_catalog.default.x", True),
+        ("CREATE TABLE wrong USING parquet AS SELECT * FROM parquet.`/x`", True),
+        ("CREATE VIEW wrong AS SELECT * FROM spark_catalog.default.x", True),
+        ("CREATE TABLE v USING parquet AS SELECT 1", True),
+        ("DROP SCHEMA v CASCADE", True),
+        ("DROP VIEW v", False),
+        ("DROP VIEW IF EXISTS v", False),
+        ("CREATE TABLE spark_catalog.default.x USING parquet AS SELECT * FROM v", False),
+        ("CREATE TABLE parquet.`/x` USING parquet AS SELECT 1", False),
+        ("DROP SCHEMA spark_catalog.s CASCADE", False),
+        ("DESCRIBE v", False),
+    ],
+)
+def test_sparks_own_statements_are_told_by_what_they_make_or_drop(
+    chosen: Any, statement: str, is_refused: bool
+) -> None:
+    chosen.add_view("v")
+    with pytest.raises(DeltaAnalysisError) if is_refused else nullcontext():
+        refuse_sparks(chosen, Statement(statement))
+
+
+def test_names_in_a_persistent_view_are_of_its_catalog(chosen: Any) -> None:
+    runner = QueryRunner(chosen, chosen.sql, ("spark_catalog", "default"))
+    assert runner._whole(("t",)) == ("spark_catalog", "default", "t")
+    assert runner._whole(("sales", "t")) == ("spark_catalog", "sales", "t")
+    for same in (("global_temp", "t"), ("delta", "/lake/t"), ("lake", "sales", "t")):
+        assert runner._whole(same) == same
 
 
 def test_sparks_own_names_are_meant_again_afterwards(chosen: Any) -> None:

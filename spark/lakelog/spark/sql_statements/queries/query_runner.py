@@ -9,7 +9,9 @@ from uuid import uuid4
 from pyspark.errors import AnalysisException, ParseException
 
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError
+from lakelog.spark.names.frame_views import GLOBAL
 from lakelog.spark.names.identifiers import parse
+from lakelog.spark.names.lookup import is_sparks_catalog
 from lakelog.spark.reading.reader import DeltaReader, SkippingReader
 from lakelog.spark.reading.row_ids import with_row_ids
 from lakelog.spark.reading.stated import with_nulls_of
@@ -267,7 +269,15 @@ class QueryRunner:
 
     def _whole(self, parts: tuple[str, ...]) -> tuple[str, ...]:
         """A name with the catalog and database that names without are of."""
-        return (*self._namespace, *parts) if self._namespace and len(parts) == 1 else parts
+        if not self._namespace:
+            return parts
+        if len(parts) == 1:
+            return (*self._namespace, *parts)
+        # `db.t` of a persistent view is of the view's catalog, whatever USE chose since.
+        is_other = any("/" in each for each in parts) or parts[0].lower() == GLOBAL
+        if len(parts) > 2 or is_other or is_sparks_catalog(self._spark, parts[0]):
+            return parts
+        return (self._namespace[0], *parts)
 
     def _frame(self, reference: Reference, parameters: Parameters) -> DataFrame | None:
         if reference.is_call:

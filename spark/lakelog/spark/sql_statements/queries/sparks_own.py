@@ -16,9 +16,12 @@ from lakelog.spark.sql_statements.queries.named_tables import entry_of
 from lakelog.spark.types.path_forms import text_literal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
 
     from lakelog.spark.sql_statements.text.statement import Statement
+    from lakelog.spark.sql_statements.text.tokens import Token
 
 _BY_NAME = frozenset(
     {
@@ -30,6 +33,14 @@ _BY_NAME = frozenset(
 """What begins a statement whose names, of tables and of schemas, are looked up."""
 _WITHOUT = frozenset({"TEMP", "TEMPORARY", "FUNCTION", "FUNCTIONS", "CATALOGS", "QUERY"})
 """Words of those that name none of them, or of what lies in no catalog."""
+_MAKE = frozenset({"CREATE", "REPLACE", "DROP"})
+_BEFORE = frozenset(
+    {
+        *("OR", "EXTERNAL", "TABLE", "VIEW", "SCHEMA", "DATABASE", "NAMESPACE"),
+        *("IF", "NOT", "EXISTS"),
+    }
+)
+"""Words between those and the name."""
 _CURRENT = ("CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_SCHEMA")
 
 
@@ -49,11 +60,14 @@ def refuse_sparks(spark: SparkSession, statement: Statement) -> None:
         return
     if any(each.upper in _WITHOUT for each in tokens[:5]):
         return
-    for each in tokens[1:]:
+    about, may_be_view = _about(tokens)
+    for each in about:
         name = each.name
         if name is None:
             continue
-        if name.lower() == SESSION_CATALOG or "/" in name or _is_temporary(spark, name):
+        if name.lower() == SESSION_CATALOG or "/" in name:
+            return
+        if may_be_view and _is_temporary(spark, name):
             return
     words = " ".join(each.text for each in tokens[:2])
     raise DeltaAnalysisError(
@@ -63,6 +77,21 @@ def refuse_sparks(spark: SparkSession, statement: Statement) -> None:
         f"go back with USE {SESSION_CATALOG}; a Delta table of {current[0]} is named "
         f"{dotted((*current, 't'))}",
     )
+
+
+def _about(tokens: Sequence[Token]) -> tuple[Sequence[Token], bool]:
+    """What says whose a statement is, and whether a temporary view does.
+
+    Of one that makes or drops something, only the name of that: what its query reads may be of
+    another catalog.
+    """
+    if tokens[0].upper not in _MAKE:
+        return tokens[1:], True
+    words = _MAKE | _BEFORE
+    at = next((n for n, each in enumerate(tokens) if each.upper not in words), len(tokens))
+    is_view = [each.upper for each in tokens[:2]] == ["DROP", "VIEW"]
+    is_long = [each.text for each in tokens[at + 1 : at + 2]] == ["."]
+    return tokens[at : at + 3 if is_long else at + 1], is_view
 
 
 def _is_temporary(spark: SparkSession, name: str) -> bool:
