@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException
 import lakelog.spark as delta
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.names.plain import plain_sql
+from lakelog.spark.names.provider import reads_delta
 from lakelog.spark.session.session import is_connect
 from lakelog.spark.sql_statements.text.syntax_errors import SqlSyntaxError
 
@@ -117,6 +118,10 @@ def test_views_that_can_not_be_made_are_refused_with_a_reason(session: Session) 
         ("CREATE TEMP VIEW IF NOT EXISTS u AS TABLE t", Exception, "IF NOT EXISTS|this form"),
         ("CACHE TABLE t OPTIONS ('storageLevel' 'NOWHERE')", DeltaAnalysisError, "STORAGE_LEVEL"),
     ):
+        # Over Connect files share a session, in which another may have registered the source:
+        # then it is Spark that makes such views.
+        if "USING delta" in text and reads_delta(session.spark):
+            continue
         with pytest.raises(kind, match=said):
             session.rows(text)
     with pytest.raises(DeltaAnalysisError, match="can't keep a DataFrame"):
