@@ -31,7 +31,6 @@ import contextlib
 import math
 from typing import TYPE_CHECKING
 
-from lakelog.core.actions import AddFile
 from lakelog.core.commit.attempt import Attempt, CommitLines, Landing, explain
 from lakelog.core.commit.backoff import Backoff
 from lakelog.core.commit.commit_settings import CommitSettings
@@ -50,7 +49,7 @@ from lakelog.core.errors import (
     UnsupportedFeatureError,
 )
 from lakelog.core.events import CommitOutcome
-from lakelog.core.log.commit_identity import transactions_of
+from lakelog.core.log.commit_identity import added_by, transactions_of
 from lakelog.core.log.file_names import commit_path, log_path
 from lakelog.core.log.segment import list_log
 from lakelog.core.telemetry.switch import observed_wait
@@ -412,17 +411,12 @@ class CommitLoop:
 
     def _check_held(self, winner: WinningCommit) -> None:
         # Its first line names this commit; where files show half written, the rest may be missing.
-        added = {each.path for each in winner.adds}
-        lost = [
-            each.path
-            for each in self._draft.actions
-            if isinstance(each, AddFile) and each.path not in added
-        ]
+        lost = added_by(self._draft.actions) - added_by(winner.adds)
         if lost:
             raise TornCommitError(
                 commit_path(self._pending.table, winner.version),
                 f"version {winner.version} is torn: it says that it holds the transaction "
-                f"{self._draft.commit_info.txn_id}, but not its file {lost[0]}",
+                f"{self._draft.commit_info.txn_id}, but not its file {min(lost)}",
             )
 
     def _check_for_conflicts(self, attempt: Attempt, winner: WinningCommit) -> None:

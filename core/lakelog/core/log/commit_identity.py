@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from lakelog.core.actions import AddFile
 from lakelog.core.errors import (
     CorruptCommitError,
 )
@@ -25,9 +26,9 @@ from lakelog.core.log.segment import list_log
 from lakelog.logstores.errors import FileTooLargeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from lakelog.core.actions import CommitInfo
+    from lakelog.core.actions import Action, CommitInfo
     from lakelog.logstores.contract import LogStore
 
 
@@ -49,6 +50,11 @@ def _transactions(txn_id: object, tags: object) -> frozenset[str]:
     # Other writers may put anything there.
     group = str(tags.get(GROUP_TAG) or "") if isinstance(tags, Mapping) else ""
     return frozenset(str(each) for each in (txn_id, *group.split(",")) if each)
+
+
+def added_by(actions: Iterable[Action]) -> set[str]:
+    """The paths of the files that a commit adds, as its lines have them."""
+    return {each.path for each in actions if isinstance(each, AddFile)}
 
 
 def is_identifiable(info: CommitInfo | None, modified: int | None) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from lakelog.core.actions import AddFile, CommitInfo, action_from_json
+from lakelog.core.actions import CommitInfo, action_from_json
 from lakelog.core.actions.operation import Operation
 from lakelog.core.commit.attempt import Landing
 from lakelog.core.events import CommitOutcome, CommitStats
@@ -21,7 +21,7 @@ from lakelog.core.hooks.post_commit import CommittedTransaction
 from lakelog.core.transaction.group import Fate, Joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from lakelog.core.actions import Action
     from lakelog.core.state.snapshot import Snapshot
@@ -99,11 +99,6 @@ def from_bytes(name: str, data: bytes) -> Request:
         has_written=header["hasWritten"],
     )
     return Request(name, header["kind"], header["apps"], joined)
-
-
-def added_by(actions: Iterable[Action]) -> set[str]:
-    """The paths of the files that a commit adds."""
-    return {each.path for each in actions if isinstance(each, AddFile)}
 
 
 def to_stats(line: bytes) -> CommitStats:

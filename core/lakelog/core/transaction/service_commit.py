@@ -31,12 +31,16 @@ from lakelog.core.commit.commit_settings import CommitSettings
 from lakelog.core.commit.prepare import engine_info
 from lakelog.core.errors import CommitOutcomeUnknownError, DeltaAnalysisError
 from lakelog.core.hooks.post_commit import post_commit
-from lakelog.core.log.commit_identity import read_commit_info, transactions_in, transactions_of
+from lakelog.core.log.commit_identity import (
+    added_by,
+    read_commit_info,
+    transactions_in,
+    transactions_of,
+)
 from lakelog.core.log.file_names import commit_path
 from lakelog.core.transaction.group import outcome_of
 from lakelog.core.transaction.requests import (
     FORM,
-    added_by,
     committed_from,
     made_elsewhere,
     to_bytes,

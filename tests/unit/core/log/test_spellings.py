@@ -143,6 +143,8 @@ _MAY = {
     "core/conflicts/read_set.py: pc.is_in(files['path'], value_set=wanted)",
     "core/hooks/checksum.py: {a.path: a for a in committed.actions if isinstance(a, AddFile)}",
     "core/hooks/checksum.py: {a.path: a for a in committed.actions if isinstance(a, RemoveFile)}",
+    # A commit's own lines, as it wrote them.
+    "core/log/commit_identity.py: {each.path for each in actions if isinstance(each, AddFile)}",
     # The writer's own files.
     "core/portable/hive_writer.py: {small[key].path: number for number, key in enumerate(others)}",
     # Files by where the storage has them.
