@@ -63,7 +63,7 @@ is not exported yet is exported when the process ends.
 - Where telemetry is off, nothing of OpenTelemetry is imported. Where it is on, the least commit, an
   append of one row by `write_arrow` to a local disk, takes 0 to 4 % more CPU time, with what a
   thread of the SDK takes to make the spans and to export them (`benchmarks/telemetry.py`; the SDK
-  alone takes 4 to 5 % in the same runs, where each span is made by itself). On MinIO it is 1 %.
+  alone takes 4 to 7 % in the same runs, where each span is made by itself). On MinIO it is 1 %.
 - A span is made when something asks for it, or when it is over; its times are those of the work.
   With providers that lakelog has set up, an exporter gets a span after two of its delays
   (`OTEL_BSP_SCHEDULE_DELAY`, 5 seconds) at most.
