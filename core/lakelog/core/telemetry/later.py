@@ -26,7 +26,7 @@ class Later:
     def __init__(self) -> None:
         """Nothing waits."""
         self._work: deque[Callable[[], None]] = deque(maxlen=_MOST)
-        self.is_due = False
+        self.is_due: bool = False
         """Whether an exporter will ask soon, so that spans may wait too."""
         self._here = threading.local()
 

@@ -62,7 +62,7 @@ class Otel:
         """
         self.later = later
         self._providers: tuple[object, object] = (tracers, meters)
-        self.tracer = tracers.get_tracer(_METER, __version__)
+        self.tracer: trace.Tracer = tracers.get_tracer(_METER, __version__)
         meter = meters.get_meter(_METER, __version__)
         self._histograms: dict[str, metrics.Histogram] = {}
         self._totals: dict[str, dict[_Said, float]] = {}

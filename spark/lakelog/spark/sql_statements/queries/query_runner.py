@@ -273,9 +273,10 @@ class QueryRunner:
             return parts
         if len(parts) == 1:
             return (*self._namespace, *parts)
+        first = parts[0]
         # `db.t` of a persistent view is of the view's catalog, whatever USE chose since.
-        is_other = any("/" in each for each in parts) or parts[0].lower() == GLOBAL
-        if len(parts) > 2 or is_other or is_sparks_catalog(self._spark, parts[0]):
+        is_other = any("/" in each for each in parts) or first.lower() == GLOBAL
+        if len(parts) > 2 or is_other or is_sparks_catalog(self._spark, first):
             return parts
         return (self._namespace[0], *parts)
 
