@@ -197,7 +197,7 @@ def main() -> int:
             for place in writers.PLACES:
                 # Servers of one process are what 64 writers of the others would measure.
                 count = [1, 16, 64] if place in ("local", "minio") else [1, 16]
-                for row in writers.curves([place], count, [0, 30, 100], 3, group):
+                for row in writers.curves([place], count, [0, 30, 100], 5, group):
                     print(row, flush=True)
                     rows.append(row)
             parts += [about, "\n".join([writers.HEADER, *rows])]
