@@ -32,6 +32,7 @@ _STYLE = (
     ".diagram .grid{stroke:currentColor;stroke-opacity:.15}"
     ".diagram path.curve{fill:none;stroke-width:2}"
     ".diagram .ours{stroke:#2b9a63;fill:#2b9a63}.diagram .host{stroke:#3b7dd8;fill:#3b7dd8}"
+    ".diagram .served{stroke:#8a5bd1;fill:#8a5bd1}"
     ".diagram .peer{stroke:#d2741a;fill:#d2741a}"
 )
 
@@ -258,7 +259,12 @@ class Panel(NamedTuple):
         return marks
 
 
-_KINDS = {"lakelog": "ours", "lakelog, one host": "host", "deltalake": "peer"}
+_KINDS = {
+    "lakelog": "ours",
+    "lakelog, one host": "host",
+    "lakelog, through lakelog serve": "served",
+    "deltalake": "peer",
+}
 """Who is in the curves, and the style of it."""
 
 
@@ -286,11 +292,11 @@ def writers() -> tuple[int, list[str]]:
     marks = [
         write(10, 20, "Commits a second, by 1 to 64 processes", "strong", "start"),
         write(10, 236, "Fairness: 1 where all made as many", "strong", "start"),
-        write(10, 428, "dashed: what one writer makes there", "small", "start"),
+        write(10, 448, "dashed: what one writer makes there", "small", "start"),
     ]
     known = [who for who in _KINDS if any(each.who == who for each in found)]
     for at, (who, kind) in enumerate((who, _KINDS[who]) for who in known):
-        x = (300, 410, 570)[at]
+        x = (10, 110, 270, 510)[at]
         marks.append(f'<path class="curve {kind}" d="M{x} 424h24"/>')
         marks.append(write(x + 30, 428, who, "small", "start"))
     for at, place in enumerate(("local", "MinIO, 0 ms", "MinIO, 30 ms", "MinIO, 100 ms")):
@@ -316,7 +322,7 @@ def writers() -> tuple[int, list[str]]:
                     limit = rates.level(line[0].rate)
                     path = f"M{left} {limit:.1f}h{rates.width:g}"
                     marks.append(f'<path class="line dashed" d="{path}"/>')
-    return 440, marks
+    return 460, marks
 
 
 DIAGRAMS = {each.__name__: each for each in (commit, conflict, transaction, layers, writers)}
