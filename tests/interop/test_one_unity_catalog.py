@@ -7,6 +7,8 @@ for Java: what each of the two commits the other one reads, publishes and goes o
 from __future__ import annotations
 
 import json
+import random
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,9 +24,11 @@ from support.appenders import Appender
 from support.delta_spark import PeerUnavailableError
 from support.delta_spark_peer import DeltaSparkError, DeltaSparkPeer
 from support.delta_spark_unity import WRITERS, unity_client
+from support.fault_proxy import FaultProxy
 from support.servers.standalone import until
+from support.unity_faults import check_told, commit_by_lakelog, commit_through, plan
 from support.unity_server import UnityServer, Ways, serving
-from support.unity_tables import make_table, other_client_commits
+from support.unity_tables import make_table, other_client_commits, rows_in_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,12 +49,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UnityServer]:
 
 
 @pytest.fixture(scope="module")
-def jvm(server: UnityServer) -> Iterator[DeltaSparkPeer]:
+def proxy(server: UnityServer) -> Iterator[FaultProxy]:
+    """What delta-spark reaches the catalog `far` through."""
+    with FaultProxy(server.url) as between:
+        yield between
+
+
+@pytest.fixture(scope="module")
+def jvm(server: UnityServer, proxy: FaultProxy) -> Iterator[DeltaSparkPeer]:
     try:
         client = unity_client()
     except PeerUnavailableError as exc:
         pytest.skip(str(exc))
-    with DeltaSparkPeer(client, server.conf(), timeout=600.0) as peer:
+    confs = server.conf() | server.conf("far") | {"spark.sql.catalog.far.uri": proxy.url}
+    with DeltaSparkPeer(client, confs, timeout=600.0) as peer:
         yield peer
 
 
@@ -62,7 +74,8 @@ def made_by(jvm: DeltaSparkPeer, name: str) -> str:
 
 
 def by_lakelog(server: UnityServer, table: str) -> list[int]:
-    return sorted(read_arrow(table, conf=server.conf())["id"].to_pylist())
+    conf = server.conf(table.partition(".")[0])
+    return sorted(read_arrow(table, conf=conf)["id"].to_pylist())
 
 
 def by_delta_spark(jvm: DeltaSparkPeer, table: str) -> list[int]:
@@ -209,3 +222,74 @@ def test_at_once_none_is_lost_and_none_doubled(
     del infos[known.latest]
     by_engine = {v for v, info in infos.items() if info["engineInfo"].startswith("lakelog")}
     assert by_engine == {each["version"] for each in ours}
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", range(2))
+def test_faults_before_lakelog_lose_and_double_nothing(
+    server: UnityServer, jvm: DeltaSparkPeer, seed: int
+) -> None:
+    """Every other commit of lakelog's meets a fault, while delta-spark commits beside it."""
+    table, writers, commits = f"lake.s.faults_{seed}", 4, 25
+    folder, drawn = make_table(server, table), random.Random(seed)
+    plans = [plan(drawn, commits) for _ in range(writers)]
+    given = (table, str(writers), str(1000 * writers), str(commits))
+    with ThreadPoolExecutor(writers + 1) as pool:
+        jvms = pool.submit(jvm.script, WRITERS, "append_at_once", *given)
+        ours = [
+            pool.submit(commit_by_lakelog, server, table, 1000 * n, each)
+            for n, each in enumerate(plans)
+        ]
+        by_jvm, told = jvms.result(), [each.result() for each in ours]
+    present = Counter(by_lakelog(server, table))
+    assert by_delta_spark(jvm, table) == sorted(present.elements())
+    check_told(told, present)
+    assert all(len(each.met) >= commits // 2 < len(each.said) for each in told)
+    assert all(present[each] == 1 for each in by_jvm)
+    check_log(server, table, folder, present)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", range(2))
+def test_faults_before_both_lose_and_double_nothing_of_lakelogs(
+    server: UnityServer, jvm: DeltaSparkPeer, proxy: FaultProxy, seed: int
+) -> None:
+    """Every other commit of each meets a fault; what delta-spark doubles is its own.
+
+    A commit that was taken although its reply said "conflict" it sends once more, as another one.
+    """
+    table, writers, commits = f"far.s.faults_{seed}", 4, 25
+    folder, drawn = make_table(server, table), random.Random(seed)
+    plans = [plan(drawn, commits) for _ in range(writers + 1)]
+
+    def append(number: int) -> None:
+        jvm.script(WRITERS, "append_at_once", table, "1", str(number), "1")
+
+    with ThreadPoolExecutor(writers + 1) as pool:
+        jvms = pool.submit(commit_through, proxy, 1000 * writers, plans.pop(), append)
+        ours = [
+            pool.submit(commit_by_lakelog, server, table, 1000 * n, each)
+            for n, each in enumerate(plans)
+        ]
+        by_jvm, told = jvms.result(), [each.result() for each in ours]
+    present = Counter(by_lakelog(server, table))
+    assert by_delta_spark(jvm, table) == sorted(present.elements())
+    check_told(told, present)
+    assert all(len(each.met) >= commits // 2 < len(each.said) for each in told)
+    assert all(present[each] for each in by_jvm.said)
+    doubled = {each for each in by_jvm.met if present[each] > 1}
+    assert {by_jvm.met[each] for each in doubled} <= {"tell:409"}
+    assert present.total() == len(present) + len(doubled)
+    check_log(server, table, folder, present)
+
+
+def check_log(server: UnityServer, table: str, folder: Path, rows: Counter[int]) -> None:
+    """Once all is published, the log's files hold these rows, one commit each."""
+    write_arrow(table, {"id": [-1]}, mode="append", conf=server.conf(table.partition(".")[0]))
+    versions = list(range(server.table(table).latest + 1))
+    until(lambda: published(folder / "_delta_log") == versions, "all is published")
+    found = rows_in_log(folder)
+    assert found == rows + Counter([-1])
+    assert found.total() == versions[-1]

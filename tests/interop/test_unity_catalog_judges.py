@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -13,14 +12,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.core import DeltaLog, delete_rows, read_arrow, write_arrow
-from lakelog.core.errors import CatalogError, CommitOutcomeUnknownError
-from lakelog.core.hooks.background import wait_for_all
 from support.delta_spark import PeerUnavailableError
 from support.fault_proxy import FaultProxy
+from support.servers._service import ServerUnavailableError
 from support.servers.standalone import until
+from support.unity_faults import Told, check_told, commit_by_lakelog, commit_through, plan
 from support.unity_judges import Judge, duckdb_judge, kernel_judge
 from support.unity_server import UnityServer, Ways, serving
-from support.unity_tables import make_table, other_client_commits
+from support.unity_tables import make_table, other_client_commits, rows_in_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,13 +37,18 @@ def server(tmp_path: Path) -> Iterator[UnityServer]:
 @pytest.fixture(
     params=[
         pytest.param("duckdb", marks=pytest.mark.needs("duckdb_unity")),
-        pytest.param("kernel", marks=[pytest.mark.nightly, pytest.mark.timeout(1000)]),
+        pytest.param("kernel", marks=pytest.mark.needs("kernel_unity")),
     ]
 )
-def command(request: pytest.FixtureRequest) -> tuple[str, ...]:
+def client(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def command(client: str) -> tuple[str, ...]:
     try:
-        return {"duckdb": duckdb_judge, "kernel": kernel_judge}[request.param]()
-    except PeerUnavailableError as exc:
+        return {"duckdb": duckdb_judge, "kernel": kernel_judge}[client]()
+    except (PeerUnavailableError, ServerUnavailableError) as exc:
         pytest.skip(str(exc))
 
 
@@ -52,8 +56,12 @@ def by_lakelog(server: UnityServer) -> list[int]:
     return sorted(read_arrow(TABLE, conf=server.conf())["id"].to_pylist())
 
 
+def folder_of(server: UnityServer) -> Path:
+    return Path(server.table(TABLE).location.removeprefix("file://"))
+
+
 def unpublished(server: UnityServer) -> list[int]:
-    log = Path(server.table(TABLE).location.removeprefix("file://")) / "_delta_log"
+    log = folder_of(server) / "_delta_log"
     known = server.table(TABLE)
     return [v for v in range(known.latest + 1) if not (log / f"{v:020d}.json").exists()]
 
@@ -69,8 +77,7 @@ def test_in_turns_each_reads_and_publishes_what_the_other_commits(
             assert judge.ids() == by_lakelog(server) == list(range(number + 2))
         delete_rows(TABLE, "id IN (0, 3)", conf=conf)
         assert judge.ids() == by_lakelog(server) == [1, 2, 4, 5]
-        folder = Path(server.table(TABLE).location.removeprefix("file://"))
-        other_client_commits(server, folder, 6)
+        other_client_commits(server, folder_of(server), 6)
         judge.append(7)
         assert judge.ids() == by_lakelog(server) == [1, 2, 4, 5, 6, 7]
         write_arrow(TABLE, {"id": [8]}, mode="append", conf=conf)
@@ -78,64 +85,46 @@ def test_in_turns_each_reads_and_publishes_what_the_other_commits(
     assert DeltaLog.for_table(TABLE, conf).snapshot_at(version=2).to_arrow().num_rows == 2
 
 
-FAULTS = (
-    *("drop_reply", "tear_reply", "cut_reply", "twice", "tell:500", "tell:503", "page:502"),
-    *("tell:400", "tell:403", "tell:409", "tell:429", "drop_request", "reset", "refuse:503"),
+@pytest.mark.parametrize(
+    ("writers", "commits", "seed"),
+    [(1, 8, 0), *(pytest.param(4, 25, seed, marks=pytest.mark.nightly) for seed in range(2))],
 )
-"""What a network and the proxies in it do to a request for a commit, and to its reply."""
-COMMITS = re.compile(rb"^POST \S+/tables/t ")
-
-
-@pytest.mark.nightly
-@pytest.mark.timeout(1000)
-@pytest.mark.parametrize("seed", range(2))
 def test_faults_before_the_server_lose_and_double_nothing(
-    server: UnityServer, command: tuple[str, ...], seed: int
+    server: UnityServer,
+    client: str,
+    command: tuple[str, ...],
+    writers: int,
+    commits: int,
+    seed: int,
 ) -> None:
-    """Of lakelog's requests for commits, every other one meets a fault. The judges meet none:
-    DuckDB deletes the data file of a commit whose reply it does not get, and the table with it."""
-    drawn, writers, commits = random.Random(seed), 4, 25
+    """Every other commit meets a fault. DuckDB's meet none: it deletes the data file of a commit
+    whose reply it does not get, and the table with it."""
+    drawn = random.Random(seed)
+    ours, theirs = ([plan(drawn, commits) for _ in range(writers)] for _ in range(2))
+    if client == "duckdb":
+        theirs = [[""] * commits] * writers
 
-    def append(start: int, plan: list[str]) -> tuple[list[int], list[int]]:
-        said, unsaid = list[int](), list[int]()
-        with FaultProxy(server.url) as proxy:
-            conf = server.conf() | {"spark.sql.catalog.lake.uri": proxy.url}
-            log = DeltaLog.for_table(TABLE, conf)
-            for number, fault in enumerate(plan, start):
-                if number % 2:
-                    proxy.arm(fault, COMMITS)
-                try:
-                    write_arrow(log, {"id": [number]}, mode="append")
-                    said.append(number)
-                except (CommitOutcomeUnknownError, CatalogError):
-                    unsaid.append(number)
-                proxy.disarm()
-            assert wait_for_all(60)
-            assert len(proxy.fired) >= commits // 2
-        return said, unsaid
+    def by_judge(first: int, faults: list[str]) -> Told:
+        with FaultProxy(server.url) as proxy, Judge(command, server, TABLE, proxy.url) as judge:
+            return commit_through(proxy, first, faults, judge.append)
 
-    def by_judge(start: int, judge: Judge) -> tuple[list[int], list[int]]:
-        numbers = list(range(start, start + commits))
-        for number in numbers:
-            judge.append(number)
-        return numbers, []
-
-    plans = [[drawn.choice(FAULTS) for _ in range(commits)] for _ in range(writers)]
-    with ExitStack() as stack:
-        judges = [stack.enter_context(Judge(command, server, TABLE)) for _ in range(writers)]
-        pool = stack.enter_context(ThreadPoolExecutor(2 * writers))
-        done = [pool.submit(append, 1000 * n, plan) for n, plan in enumerate(plans)]
-        done += [pool.submit(by_judge, 1000 * (writers + n), j) for n, j in enumerate(judges)]
-        results = [each.result() for each in done]
-        present = Counter(by_lakelog(server))
-        assert judges[0].ids() == sorted(present.elements())
-    assert server.table(TABLE).latest == sum(present.values())
-    for said, unsaid in results:
-        assert all(present[each] == 1 for each in said)
-        assert all(present[each] <= 1 for each in unsaid)
-        assert len(said) > commits // 2
+    with ThreadPoolExecutor(2 * writers) as pool:
+        by_judges = [pool.submit(by_judge, 1000 * n, each) for n, each in enumerate(theirs)]
+        by_us = [
+            pool.submit(commit_by_lakelog, server, TABLE, 1000 * n, each)
+            for n, each in enumerate(ours, writers)
+        ]
+        told = [each.result() for each in by_us]
+        told_by_judges = [each.result() for each in by_judges]
+    present = Counter(by_lakelog(server))
+    with Judge(command, server, TABLE) as judge:
+        assert judge.ids() == sorted(present.elements())
+    check_told([*told, *told_by_judges], present)
+    assert all(len(each.met) >= commits // 2 < len(each.said) for each in told)
+    assert server.table(TABLE).latest == present.total()
     write_arrow(TABLE, {"id": [-1]}, mode="append", conf=server.conf())
     until(lambda: not unpublished(server), "all is published")
+    assert rows_in_log(folder_of(server)) == present + Counter([-1])
 
 
 @pytest.mark.parametrize(

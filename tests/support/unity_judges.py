@@ -6,13 +6,15 @@ one column `id long`. Each line that it is given is a command, and it answers wi
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from support.delta_spark import PeerUnavailableError, cache_folder, exclusively, run
+from support.servers._service import built, need_program, run_step
 from support.tools import tool
 from support.venvs import kept_environment
 
@@ -25,6 +27,8 @@ _EXTENSIONS: Final = ("httpfs", "delta", "unity-catalog")
 _DUCKDB_PROGRAM: Final = Path(__file__).with_name("duckdb_judge.py")
 
 _KERNEL_SOURCES: Final = Path(__file__).with_name("rust") / "kernel_judge"
+_KERNEL_SECONDS: Final = 1800
+"""Ten minutes of CPU time, on a machine that may be busy."""
 
 
 class JudgeError(Exception):
@@ -43,24 +47,24 @@ def duckdb_judge() -> tuple[str, ...]:
     return str(python), str(_DUCKDB_PROGRAM)
 
 
+@tool("kernel_unity")
 def kernel_judge() -> tuple[str, ...]:
-    """delta-kernel-rs by its crates for Unity Catalog, built once. That takes minutes, so it is no
-    tool that is built with the others.
+    """delta-kernel-rs by its crates for Unity Catalog, built once into the cache.
 
     Raises:
-        PeerUnavailableError: Rust is missing, or the build failed.
+        ServerUnavailableError: Rust is missing, or the build failed.
     """
-    if shutil.which("cargo") is None:
-        raise PeerUnavailableError("no `cargo` on the PATH; Rust builds delta-kernel-rs")
-    cache = cache_folder()
-    folder = cache / "kernel-judge"
-    cache.mkdir(parents=True, exist_ok=True)
-    with exclusively(cache / "kernel-judge.lock"):
-        shutil.copytree(_KERNEL_SOURCES, folder / "source", dirs_exist_ok=True)
-        manifest = folder / "source" / "Cargo.toml"
-        target = folder / "target"
-        run(["cargo", "build", "--manifest-path", str(manifest), "--target-dir", str(target)])
-    return (str(target / "debug" / "kernel_judge"),)
+    sources = (path for path in sorted(_KERNEL_SOURCES.rglob("*")) if path.is_file())
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+    return (str(built(f"kernel-judge-{digest}", _build_kernel) / "kernel_judge"),)
+
+
+def _build_kernel(folder: Path) -> None:
+    cargo = need_program("cargo", "building delta-kernel-rs")
+    with tempfile.TemporaryDirectory(prefix="kernel-judge-") as target:
+        command = [cargo, "build", "--locked", "--target-dir", target]
+        run_step(command, cwd=_KERNEL_SOURCES, seconds=_KERNEL_SECONDS)
+        shutil.copy2(Path(target) / "debug" / "kernel_judge", folder)
 
 
 class Judge:
@@ -70,12 +74,15 @@ class Judge:
         command: that begins it.
         server: that it is a client of.
         table: by its name.
+        url: what it reaches the server by, where that is not the server's own.
     """
 
-    def __init__(self, command: tuple[str, ...], server: UnityServer, table: str) -> None:
+    def __init__(
+        self, command: tuple[str, ...], server: UnityServer, table: str, url: str | None = None
+    ) -> None:
         token = server.token or "none"
         self._process = process = subprocess.Popen(
-            [*command, server.url, token, *table.split(".")],
+            [*command, url or server.url, token, *table.split(".")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from support.unity_server import UnityServer
@@ -146,3 +148,16 @@ def newest_time(server: UnityServer, name: str) -> int:
     table = server.table(name)
     newest = table.commits.get(table.latest)
     return table.last_metadata[1] if newest is None else int(newest["timestamp"])
+
+
+def rows_in_log(folder: Path) -> Counter[int]:
+    """The ids that the published commits have added, by their data files."""
+    import pyarrow.parquet as pq
+
+    found = Counter[int]()
+    commits = (each for each in (folder / "_delta_log").glob("*.json") if each.stem.isdigit())
+    for commit in commits:
+        for line in commit.read_text().splitlines():
+            if add := json.loads(line).get("add"):
+                found.update(pq.read_table(folder / unquote(add["path"]))["id"].to_pylist())
+    return found

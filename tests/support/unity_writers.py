@@ -17,7 +17,7 @@ def append_at_once(spark: Any, table: str, writers: str, first: str, commits: st
 
     Args:
         spark: the session.
-        table: by its name; of the columns `id` and `writer`.
+        table: by its name; it has the column `id`.
         writers: how many threads.
         first: the first id of the first thread; the next one begins a thousand later.
         commits: of each thread.
@@ -26,7 +26,7 @@ def append_at_once(spark: Any, table: str, writers: str, first: str, commits: st
     def append(start: int) -> list[int]:
         numbers = list(range(start, start + int(commits)))
         for number in numbers:
-            spark.sql(f"INSERT INTO {table} VALUES ({number}, 'delta-spark')")
+            spark.sql(f"INSERT INTO {table} (id) VALUES ({number})")
         return numbers
 
     with ThreadPoolExecutor(int(writers)) as pool:

@@ -44,7 +44,13 @@ def need_program(name: str, why: str) -> str:
     return found
 
 
-def run_step(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None) -> None:
+def run_step(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    seconds: float = STEP_SECONDS,
+) -> None:
     """Run one step of an installation, bounded in time.
 
     Raises:
@@ -52,9 +58,7 @@ def run_step(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = 
     """
     full = {**os.environ, **(env or {})}
     try:
-        subprocess.run(
-            argv, cwd=cwd, env=full, check=True, timeout=STEP_SECONDS, capture_output=True
-        )
+        subprocess.run(argv, cwd=cwd, env=full, check=True, timeout=seconds, capture_output=True)
     except subprocess.CalledProcessError as error:
         tail = (error.stderr or error.stdout or b"").decode(errors="replace")[-800:]
         raise ServerUnavailableError(f"{' '.join(argv[:4])} … failed:\n{tail}") from error
