@@ -10,7 +10,9 @@ from pyspark.errors import PySparkException
 
 import lakelog.spark as delta
 from lakelog.core import read_arrow
+from lakelog.core.catalogs import one_call
 from lakelog.core.errors import DeltaAnalysisError, DeltaError, TableNotFoundError
+from lakelog.core.hooks.background import wait_for_all
 from support.to_end import to_end
 from support.unity_server import UnityServer, Ways, serving
 from support.unity_tables import make_table, other_client_commits
@@ -246,6 +248,39 @@ def test_a_session_that_is_not_enabled_keeps_sparks_names(
 
 def seen_by(spark: SparkSession, query: str) -> list[str]:
     return [row.tableName for row in delta.sql(spark, query).collect()]
+
+
+def test_a_write_in_a_session_asks_once_and_commits(
+    classic_spark: SparkSession, server: UnityServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one_call, "_SECONDS", 600.0)  # however slow the machine is
+    make_table(server)
+    rows, name = classic_spark.range(7, 8), "lake.s.t"
+    insert, one = f"INSERT INTO {name} VALUES", f"SELECT * FROM {name} LIMIT 1"
+    merge = f"MERGE INTO {name} t USING (SELECT 7L id) s ON t.id = s.id WHEN MATCHED THEN DELETE"
+    for number, write in enumerate(
+        (
+            lambda: rows.write.mode("append").saveAsTable(name),
+            lambda: rows.write.format("delta").mode("overwrite").saveAsTable(name),
+            lambda: rows.write.insertInto(name),
+            lambda: rows.writeTo(name).append(),
+            lambda: classic_spark.sql(f"{insert} (7)"),
+            lambda: classic_spark.sql(f"INSERT OVERWRITE {name} VALUES (7)"),
+            lambda: classic_spark.sql(f"INSERT INTO {name} {one}"),
+            lambda: classic_spark.sql(f"UPDATE {name} SET id = 8 WHERE id = 7"),
+            lambda: classic_spark.sql(f"DELETE FROM {name} WHERE id = 8"),
+            lambda: classic_spark.sql(f"{insert} (7)"),
+            lambda: classic_spark.sql(merge),
+        )
+    ):
+        assert wait_for_all(60)
+        server.seen.clear()
+        write()
+        assert wait_for_all(60)
+        beside = ("/metrics", "/config")  # of a commit, and once of a catalog
+        asked = [each.action for each in server.seen if not each.path.endswith(beside)]
+        behind = "set-latest-backfilled-version"  # when nobody waits
+        assert [each for each in asked if each != behind] == ["GET", "add-commit"], number
 
 
 def test_a_read_in_a_session_asks_once(classic_spark: SparkSession, server: UnityServer) -> None:

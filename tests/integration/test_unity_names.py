@@ -404,3 +404,26 @@ def test_frames_streams_and_builders_make_tables(
         assert ids(server, f"lake.s.{name}") == [0, 1, 2], name
     with pytest.raises(TableNotFoundError, match="schema"):
         rows.write.format("delta").saveAsTable("lake.none.t")
+
+
+def test_names_that_are_no_words(lake: SparkSession, server: UnityServer) -> None:
+    server.add_schema("lake", "s")
+    for odd in ("select", "a-b", "a.b c", "a`b", "naïve-表", "a%2Fb", "x" * 255):
+        server.add_schema("lake", odd)
+        quoted = "`" + odd.replace("`", "``") + "`"
+        for name in (f"lake.s.{quoted}", f"lake.{quoted}.t"):
+            lake.sql(f"CREATE TABLE {name} (id BIGINT)")
+            lake.sql(f"INSERT INTO {name} VALUES (1)")
+            lake.range(2, 3).write.mode("append").saveAsTable(name)
+            delta.DeltaTable.forName(lake, name).delete("id = 1")
+            assert seen(lake, f"SELECT id FROM {name}") == [(2,)]
+            assert [row.id for row in lake.table(name).collect()] == [2]
+        lake.sql(f"USE lake.{quoted}")
+        lake.sql("INSERT INTO t VALUES (3)")
+        assert seen(lake, "SELECT id FROM t") == [(2,), (3,)]
+        assert [row.tableName for row in lake.sql("SHOW TABLES").collect()] == ["t"]
+        lake.sql("USE spark_catalog")
+        assert odd in {row.tableName for row in lake.sql("SHOW TABLES IN lake.s").collect()}
+        for name in (f"lake.s.{quoted}", f"lake.{quoted}.t"):
+            lake.sql(f"DROP TABLE {name}")
+    assert server.tables == {}

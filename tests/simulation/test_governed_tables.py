@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from lakelog.core import write_arrow
 from lakelog.core.catalogs.governed_store import GovernedStore
+from lakelog.core.catalogs.published import PublishedCommits
 from lakelog.core.errors import CatalogError, CommitOutcomeUnknownError
 from lakelog.core.hooks import publishing
 from lakelog.core.log.file_names import commit_path
@@ -217,8 +218,8 @@ def test_who_makes_a_table_may_die_at_each_step() -> None:
     ModelCatalog.reset()
 
 
-def _publishes_nothing(store: Any, version: int) -> None:
-    store._published = max(store._published, version)
+def _publishes_nothing(published: Any, table: Any, version: int) -> None:
+    published._note(version)
 
 
 def _stages_last(store: Any, file_name: str, lines: Any) -> None:
@@ -226,20 +227,21 @@ def _stages_last(store: Any, file_name: str, lines: Any) -> None:
         pass
 
 
-def _reports_what_is_ratified(store: Any, table: Any) -> int | None:
+def _reports_what_is_ratified(published: Any, table: Any) -> int | None:
     return table.latest if table.commits else None
 
 
-MUTANTS = {
-    "_publish_to": _publishes_nothing,
-    "_stage": _stages_last,
-    "_reportable": _reports_what_is_ratified,
+MUTANTS: dict[str, tuple[type[Any], Any]] = {
+    "copy": (PublishedCommits, _publishes_nothing),
+    "_stage": (GovernedStore, _stages_last),
+    "reportable": (PublishedCommits, _reports_what_is_ratified),
 }
 
 
 @pytest.mark.parametrize("member", MUTANTS)
 def test_the_simulation_kills(monkeypatch: pytest.MonkeyPatch, member: str) -> None:
-    monkeypatch.setattr(GovernedStore, member, MUTANTS[member])
+    of, mutant = MUTANTS[member]
+    monkeypatch.setattr(of, member, mutant)
     random = Random(5)
 
     def survives() -> bool:

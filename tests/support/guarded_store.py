@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lakelog.core.catalogs.renewed_files import renewed_filesystem
+from lakelog.core.catalogs.renewed_files import SentFiles, renewed_filesystem
 from lakelog.logstores import MemoryLogStore
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class GuardedStore(MemoryLogStore):
 
     @property
     def filesystem(self) -> Any:
-        return renewed_filesystem(self._files)
+        return renewed_filesystem(self._files, lambda: SentFiles(self._files(), None, "t", "c"))
 
     def _files(self) -> Any:
         self._open()

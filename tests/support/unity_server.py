@@ -102,6 +102,9 @@ class Ways:
     """Whether it is new enough to have this API."""
     most_listed: int = 100
     """Schemas or tables in one answer; where more follow, it has a token."""
+    wants_pages: bool = False
+    """Whether a list is refused that is asked for without `max_results`: where it is long, by
+    Databricks' server."""
 
 
 @dataclass
@@ -122,6 +125,7 @@ class Table:
     domains: dict[str, Any] = field(default_factory=dict)
     comment: str | None = None
     kind: str = "MANAGED"
+    format: str = "DELTA"
 
 
 class RefusedError(Exception):
@@ -398,7 +402,7 @@ class UnityServer:
                 "catalog_name": catalog,
                 "schema_name": schema,
                 "table_type": table.kind,
-                "data_source_format": "DELTA",
+                "data_source_format": table.format,
                 "columns": [_column(*each) for each in enumerate(table.columns["fields"])],
                 "storage_location": table.location,
                 "comment": table.comment,
@@ -413,6 +417,8 @@ class UnityServer:
         return self._page("tables", found, query)
 
     def _page(self, what: str, found: list[Any], query: dict[str, list[str]]) -> Any:
+        if self.ways.wants_pages and "max_results" not in query:
+            raise _bad(f"The result set of {what} is too large to return in a single response.")
         first = int(query.get("page_token", ["0"])[0])
         after = first + self.ways.most_listed
         token = str(after) if after < len(found) else None

@@ -38,6 +38,12 @@ ALLOWED = {
     "removes a staged commit of its own that nobody ratified",
     ("core/lakelog/core/catalogs/governed_store.py", "staged"): "a store: it hands on",
     ("core/lakelog/core/catalogs/governed_store.py", "write"): "the same, but of no version",
+    ("core/lakelog/core/catalogs/published.py", "write"): "a published file that is a part of what "
+    "the catalog ratified, by one that was stopped midway",
+    **{
+        ("core/lakelog/core/catalogs/renewed_store.py", name): "a store: it hands on"
+        for name in ("delete_files", "staged", "write")
+    },
     **{
         ("core/lakelog/core/catalogs/renewed_files.py", name): "a file system: it hands on"
         for name in (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
@@ -10,6 +9,7 @@ from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.plain_values import setting_text
 from lakelog.logstores.errors import UnreadableValueError
 from lakelog.logstores.keys import Key
+from lakelog.logstores.logins import without_logins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -19,11 +19,6 @@ DELTA_PREFIX = "spark.databricks.delta."
 
 LAKELOG_PREFIX = "spark.lakelog."
 """Where the keys that only we have live."""
-
-_LOGIN: Final = re.compile(
-    r"spark\.(?:sql|lakelog)\.catalog\..*(?:secret|password|token(?!\.file$))", re.IGNORECASE
-)
-"""What keys of a catalog hold a secret; the name of a token's file is none."""
 
 _T = TypeVar("_T")
 _K = TypeVar("_K")
@@ -162,17 +157,6 @@ def _text(key: str, value: object) -> str:
     raise DeltaAnalysisError(
         f"the conf {key} must be a string, a bool or a number, not {type(value).__name__}", key=key
     )
-
-
-def without_logins(conf: Mapping[str, str], but: Iterable[str] = ()) -> dict[str, str]:
-    """A conf without what catalogs are shown to prove who asks.
-
-    Args:
-        conf: the user's.
-        but: keys that stay, whatever they hold.
-    """
-    kept = frozenset(but)
-    return {key: value for key, value in conf.items() if key in kept or not _LOGIN.match(key)}
 
 
 def full_key(name: str) -> str:

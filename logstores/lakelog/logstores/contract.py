@@ -7,10 +7,11 @@ import enum
 import uuid
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lakelog.logstores.deletion import delete_each
 from lakelog.logstores.limits import check_length, log_limit
+from lakelog.logstores.logins import without_logins
 from lakelog.logstores.settings import storage_settings
 
 if TYPE_CHECKING:
@@ -135,6 +136,13 @@ class LogStore(ABC):
     def __init__(self, conf: Mapping[str, str] | None = None) -> None:
         """Keep the conf; open nothing, so that a store can be made before its storage is up."""
         self._conf: dict[str, str] = dict(conf or {})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the logins of catalogs; a subclass that leaves out more begins with these."""
+        state = dict(self.__dict__)
+        if "_conf" in state:
+            state["_conf"] = without_logins(state["_conf"])
+        return state
 
     @property
     def conf(self) -> Mapping[str, str]:

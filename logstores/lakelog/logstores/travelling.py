@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from lakelog.logstores.logins import without_logins
 from lakelog.logstores.resolution import resolve
 
 if TYPE_CHECKING:
@@ -43,14 +44,16 @@ _REFERENCE: Final = re.compile(r"\$\{([^}$]+)\}")
 
 
 def own_settings(conf: Mapping[str, str], class_path: str) -> dict[str, str]:
-    """The settings of a conf that a store reads; the whole conf for a class that is not ours.
+    """The settings of a conf that a store reads.
+
+    For a class that is not ours that is the conf, without the logins of catalogs.
 
     Args:
         conf: the user's.
         class_path: the store's class, `package.module.Class`, as `resolve` names it.
     """
     if class_path not in _FAMILIES:
-        return dict(conf)
+        return without_logins(conf)
     return _chosen(conf, (*_OF_ANY, *_FAMILIES[class_path]))
 
 
@@ -59,7 +62,8 @@ def settings_for(
 ) -> dict[str, str]:
     """The settings of a conf that the store of a URI reads, or any store of ours.
 
-    A store that is not ours may read any key, so for its URIs the conf stays as it is.
+    A store that is not ours may read any key, so for its URIs only the logins of catalogs stay
+    behind.
 
     Args:
         conf: the user's.
@@ -73,7 +77,7 @@ def settings_for(
         return _chosen(conf, (*_OF_ANY, *_EVERY), also)
     class_path = resolve(uri, conf).class_path
     if class_path not in _FAMILIES:
-        return dict(conf)
+        return without_logins(conf, [key for key in conf if key.startswith(also)])
     return _chosen(conf, (*_OF_ANY, *_FAMILIES[class_path]), also)
 
 
@@ -82,9 +86,10 @@ def _chosen(
 ) -> dict[str, str]:
     # fsspec's options may be secrets, and they begin as the keys of every store do.
     foreign = () if _FSSPEC in families else (_FSSPEC,)
+    asked_for = [key for key in conf if key.startswith(also)]
     chosen = {
         key: value
-        for key, value in conf.items()
+        for key, value in without_logins(conf, asked_for).items()
         if key.startswith(also)
         or (_bare(key).startswith(families) and not _bare(key).startswith(foreign))
     }

@@ -94,6 +94,19 @@ def test_versions_whose_file_is_missing(server: UnityServer) -> None:
     assert found["missing"]["remedy"]
 
 
+def test_a_published_file_that_is_another_one(server: UnityServer) -> None:
+    folder = make_table(server)
+    for each in range(2):
+        other_client_commits(server, folder, each)
+    (folder / f"_delta_log/{1:020d}.json").write_bytes(b'{"commitInfo":{}}\n')
+    found = seen(server)
+    assert found.exit_code == 1
+    assert found.failed == ["wrong"]
+    assert found["wrong"]["measured"] == {"versions": [1]}
+    assert f"{1:020d}.json" in found["wrong"]["summary"]
+    assert found["wrong"]["remedy"]
+
+
 def test_staged_files_that_no_version_is(server: UnityServer) -> None:
     folder = make_table(server)
     other_client_commits(server, folder, 1)

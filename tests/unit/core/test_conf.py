@@ -83,6 +83,11 @@ def test_a_pickle_has_the_storages_keys_and_no_login_of_a_catalog() -> None:
         "spark.sql.catalog.lake.auth.token": "t0ken",
         "spark.sql.catalog.lake.auth.oauth.clientSecret": "t0ken",
         "spark.lakelog.catalog.lake.token.command": "print t0ken",
+        "spark.sql.catalog.ice.credential": "id:t0ken",
+        "spark.sql.catalog.ice.header.X-Api-Key": "t0ken",
+        "spark.sql.catalog.ice.uri": "https://user:t0ken@ice.example",
+        "spark.sql.catalog.db.uri": "jdbc:postgresql://db/x?user=a&password=t0ken",
+        "spark.sql.catalog.nessie.authentication.bearer": "t0ken",
     }
     conf = DeltaConf({**kept, **logins})
     data = pickle.dumps(conf)

@@ -43,6 +43,9 @@ STORES = {
 FOREIGN = {
     "spark.hadoop.javax.jdo.option.ConnectionPassword": "CANARY-hive",
     "spark.sql.catalog.db.password": "CANARY-jdbc",
+    "spark.sql.catalog.ice.credential": "id:CANARY-iceberg",
+    "spark.sql.catalog.lake.auth.token": "CANARY-unity",
+    "spark.lakelog.catalog.lake.token.command": "print CANARY-command",
     "spark.databricks.token": "CANARY-workspace",
     "spark.ssl.keyPassword": "CANARY-tls",
     "spark.authenticate.secret": "CANARY-rpc",
@@ -84,9 +87,20 @@ def test_where_the_table_is_not_known_yet_every_storage_may_come() -> None:
     }
 
 
-def test_a_store_of_the_users_own_keeps_the_whole_conf() -> None:
+@pytest.mark.parametrize("uri", [*STORES, "mine://t"])
+def test_no_pickle_of_a_store_has_the_login_of_a_catalog(uri: str) -> None:
+    mine = {"spark.delta.logStore.mine.impl": "lakelog.logstores.MemoryLogStore"}
+    sent = pickle.dumps(log_store_for(uri, {**EVERYTHING, **mine}))
+    logins = {value for key, value in FOREIGN.items() if ".catalog." in key}
+    assert len(logins) == 4
+    assert [each for each in sorted(logins) if each.encode() in sent] == []
+
+
+def test_a_store_of_the_users_own_keeps_the_conf_but_for_the_logins_of_catalogs() -> None:
     conf = {**FOREIGN, "spark.delta.logStore.mine.impl": "my.module.MyStore"}
-    assert settings_for(conf, "mine://t") == conf
+    assert settings_for(conf, "mine://t") == {k: v for k, v in conf.items() if ".catalog." not in k}
+    login = "spark.sql.catalog.lake."
+    assert f"{login}auth.token" in settings_for(conf, "mine://t", (login,))
 
 
 def test_what_a_value_refers_to_comes_along() -> None:

@@ -148,6 +148,18 @@ def _of_the_log(found: GovernedLog, most: int) -> list[Finding]:
         )
     else:
         findings.append(Finding("missing", Status.FINE, "each version's file is there"))
+    if found.wrong:
+        wrong = [f"version {version}: {path}" for version, path in found.wrong.items()]
+        findings.append(
+            Finding(
+                "wrong",
+                Status.FAILED,
+                f"a published file is not what the catalog ratified: {_listed(wrong)}",
+                "Find out who wrote it. Where the staged file of the version is there, copy it "
+                "to this name; where that is gone, look in the storage's own history.",
+                {"versions": list(found.wrong)},
+            )
+        )
     if found.leftovers:
         findings.append(
             Finding(

@@ -20,7 +20,7 @@ import math
 import threading
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from lakelog.core.catalogs.contract import (
     NameTakenError,
@@ -29,6 +29,9 @@ from lakelog.core.catalogs.contract import (
     UnansweredError,
     VersionTakenError,
 )
+from lakelog.core.catalogs.one_call import forget_loads, said
+from lakelog.core.catalogs.published import STAGED_FOLDER, PublishedCommits
+from lakelog.core.catalogs.renewed_store import RenewedStore
 from lakelog.core.catalogs.staged_lines import StagedLines
 from lakelog.core.errors import (
     CatalogError,
@@ -47,11 +50,11 @@ from lakelog.core.log.file_names import (
     log_path,
     parse_log_name,
 )
-from lakelog.logstores import FileStatus, LogStore, Scope
+from lakelog.logstores import FileStatus, Scope
 from lakelog.logstores.lines import decode_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator
 
     import pyarrow.fs
 
@@ -61,11 +64,11 @@ if TYPE_CHECKING:
         CommitMetrics,
         StagedTable,
     )
+    from lakelog.core.catalogs.renewed_store import Storage
     from lakelog.core.clock import Clock
     from lakelog.logstores import Capabilities
 
 _log = logging.getLogger("lakelog")
-STAGED_FOLDER: Final = "_staged_commits"
 _LISTED: Final = 1000
 _NEVER: Final = (None, -math.inf)
 _TRUSTED_SECONDS: Final = 5.0
@@ -74,18 +77,7 @@ _TRIES: Final = 3
 """Of one proposal, where others have to be published first."""
 
 
-class Storage(Protocol):
-    """The folder of a table."""
-
-    asks_for_credentials: bool
-    """Whether the catalog's credentials open it."""
-
-    def __call__(self) -> LogStore:
-        """Its store, with credentials that hold for now."""
-        ...
-
-
-class GovernedStore(LogStore):
+class GovernedStore(RenewedStore):
     """One table's log, below the names that the core uses. Safe for threads; not pickled."""
 
     def __init__(
@@ -94,7 +86,6 @@ class GovernedStore(LogStore):
         table: CatalogTable,
         location: str,
         inner: Storage,
-        conf: Mapping[str, str],
         clock: Clock,
         unmade: StagedTable | None = None,
     ) -> None:
@@ -105,18 +96,15 @@ class GovernedStore(LogStore):
             table: as it was loaded; of version -1 where it is not made yet.
             location: the table's URI, normalised.
             inner: gives the store of the folder, with credentials that hold for now.
-            conf: the user's.
             clock: dates staged files.
             unmade: what the catalog set aside for a table that this store is to make.
         """
-        super().__init__(conf)
+        super().__init__(inner)
         self._catalog = catalog
         self._table = table
         self._location = location
-        self._inner = inner
         self._clock = clock
-        self._published = table.latest - len(table.commits)
-        """The newest version whose file is known to be in the log, with all before it."""
+        self._published = PublishedCommits(table, location, inner)
         self._listed: dict[int, int] = {}
         """Version -> when its file was written, as was listed before it was published."""
         self._gone: TableNotFoundError | None = None
@@ -137,16 +125,6 @@ class GovernedStore(LogStore):
     def catalog(self) -> Catalog:
         """The catalog that governs the table."""
         return self._catalog
-
-    @property
-    def asks_for_credentials(self) -> bool:
-        """Whether the catalog's credentials open the storage; else those of the conf do."""
-        return self._inner.asks_for_credentials
-
-    @property
-    def storage(self) -> LogStore:
-        """The folder's own, which shows the log as it lies there."""
-        return self._inner()
 
     @property
     def table(self) -> CatalogTable:
@@ -179,7 +157,13 @@ class GovernedStore(LogStore):
         return True
 
     def _is_trusted(self) -> bool:
-        """Whether this look may take the table as it was loaded; that holds for one look."""
+        """Whether this look may take the table as it was loaded; that holds for one look.
+
+        Or for all looks of a call, until it commits.
+        """
+        now = said(self._catalog, self._table.name, self._clock)
+        if self._gone is None and now is not None and now.table_id == self._table.table_id:
+            return now.latest <= self._table.latest
         thread, until = self._trusted
         if thread not in (None, threading.get_ident()):
             return False
@@ -207,7 +191,7 @@ class GovernedStore(LogStore):
             if version > table.latest:
                 raise FileNotFoundError(f"{table.name} has no version {version}: {path}")
         commit = table.commits.get(version)
-        place = path if commit is None else self._staged_path(commit.file_name)
+        place = path if commit is None else self._published.staged_path(commit.file_name)
         try:
             return self._inner().read_bytes(place)
         except FileNotFoundError as exc:
@@ -216,7 +200,7 @@ class GovernedStore(LogStore):
             if commit is not None:
                 # The catalog names it until the publishing was reported; it may go before.
                 with contextlib.suppress(FileNotFoundError):
-                    return self._inner().read_bytes(path)
+                    return self._published.read(commit)
             raise LogGapError(self._lost(version, place), path=place, version=version) from exc
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
@@ -317,8 +301,7 @@ class GovernedStore(LogStore):
         with self._lock:
             if table.latest >= self._table.latest:
                 self._table = table
-                # Of what the catalog doesn't name any more, the publishing was reported.
-                self._published = max(self._published, table.latest - len(table.commits))
+                self._published.note(table)
             return self._table
 
     def _version_of(self, path: str) -> int | None:
@@ -328,9 +311,6 @@ class GovernedStore(LogStore):
             return None
         parsed = parse_log_name(name)
         return parsed.version if parsed and parsed.kind is LogFileKind.COMMIT else None
-
-    def _staged_path(self, file_name: str) -> str:
-        return log_path(self._location, f"{STAGED_FOLDER}/{file_name}")
 
     def _is_cleaned_up(self, version: int) -> bool:
         """Whether a checkpoint stands for a commit that is not there."""
@@ -374,6 +354,7 @@ class GovernedStore(LogStore):
         if version <= self._table.latest:
             # Whoever has it, the lines are asked for by nobody; as of any name that is taken.
             raise FileExistsError(f"{path} exists: {self._table.name} has that version")
+        forget_loads()
         if self._unmade is not None:
             self._create(path, self._unmade, StagedLines(lines))
         else:
@@ -498,7 +479,7 @@ class GovernedStore(LogStore):
             raise
 
     def _stage(self, file_name: str, lines: StagedLines) -> None:
-        inner, path = self._inner(), self._staged_path(file_name)
+        inner, path = self._inner(), self._published.staged_path(file_name)
         try:
             try:
                 inner.write(path, lines)
@@ -516,7 +497,9 @@ class GovernedStore(LogStore):
                 self.publish(report=True)
             table = self._table
             try:
-                made = self._catalog.commit(table, commit, lines.change, self._reportable(table))
+                made = self._catalog.commit(
+                    table, commit, lines.change, self._published.reportable(table)
+                )
             except TooManyUnpublishedError:
                 self.refresh()
                 self.publish(report=True)
@@ -572,7 +555,7 @@ class GovernedStore(LogStore):
         raise FileExistsError(f"{path} exists and is published") from said
 
     def _drop_staged(self, file_name: str) -> None:
-        self._drop([self._staged_path(file_name)])
+        self._drop([self._published.staged_path(file_name)])
 
     def _drop(self, paths: list[str]) -> None:
         """Remove files that no version can be made of any more. One that stays is ignored."""
@@ -605,9 +588,9 @@ class GovernedStore(LogStore):
             report: whether to tell the catalog now; else the next commit does.
         """
         try:
-            self._publish_to(self._table.latest)
+            self._published.copy(self._table, self._table.latest)
             table = self._table
-            version = self._reportable(table)
+            version = self._published.reportable(table)
             if report and version is not None:
                 self._take(self._catalog.report(table, version))
         except TableNotFoundError:
@@ -615,60 +598,20 @@ class GovernedStore(LogStore):
         except (OSError, DeltaError, CommitOutcomeUnknownError) as exc:
             _log.warning("%s: publishing a commit failed: %s", self._table.name, exc)
 
-    def _publish_to(self, version: int) -> None:
-        inner, table = self._inner(), self._table
-        for each in sorted(table.commits):
-            if each > version:
-                return
-            if each > self._published:
-                self._publish_one(inner, table.commits[each])
-                with self._lock:
-                    self._published = max(self._published, each)
-
-    def _publish_one(self, inner: LogStore, commit: RatifiedCommit) -> None:
-        path = commit_path(self._location, commit.version)
-        try:
-            lines = list(inner.read(self._staged_path(commit.file_name)))
-        except FileNotFoundError:
-            inner.read_bytes(path)  # another client has published it, and removed the staged file
-            return
-        try:
-            inner.write(path, lines)
-        except FileExistsError:
-            # By another client, or by a write of ours whose reply was lost. It is only reported
-            # where it is the commit: the catalog then forgets the staged file.
-            found, data = inner.read_bytes(path), "".join(f"{line}\n" for line in lines).encode()
-            if found != data and data.startswith(found):
-                inner.write(path, lines, overwrite=True)  # by one that was stopped midway
-            elif list(decode_lines(found.splitlines(keepends=True))) != lines:
-                raise LogGapError(
-                    f"{path} is not what the catalog {self._catalog.name} ratified as version "
-                    f"{commit.version} of {self._table.name}, which is {commit.file_name}. Nothing "
-                    "was reported. Find out who wrote it, and copy the staged file over it.",
-                    path=path,
-                    version=commit.version,
-                ) from None
-
-    def _reportable(self, table: CatalogTable) -> int | None:
-        """The newest published version that the catalog still waits for."""
-        known = self._published
-        return known if table.commits.get(known) is not None else None
-
     def _publish_before(self, path: str) -> None:
         """Publish what a checkpoint stands for: readers by name of the log must find its commit."""
         name = parse_log_name(path.rpartition("/")[2])
         if name is None or name.kind in (LogFileKind.CRC, LogFileKind.COMMIT):
             return
-        self._publish_to(name.version)
+        self._published.copy(self._table, name.version)
 
     # -- the rest -------------------------------------------------------------------------------
 
     @property
     def capabilities(self) -> Capabilities:
         """Those of the storage, but for what the catalog decides."""
-        inner = self._inner().capabilities
         return replace(
-            inner,
+            super().capabilities,
             exclusive_create=Scope.CLUSTER,
             partial_write_visible=False,
             min_commit_interval=0.0,
@@ -676,58 +619,21 @@ class GovernedStore(LogStore):
 
     def is_partial_write_visible(self, path: str) -> bool:
         """Of no commit: a version is ratified once its file is whole."""
-        return (
-            False
-            if self._version_of(path) is not None
-            else self._inner().is_partial_write_visible(path)
-        )
-
-    @property
-    def filesystem(self) -> pyarrow.fs.FileSystem:
-        """The storage of data files and checkpoints."""
-        if not self._inner.asks_for_credentials:
-            return self._files()
-        from lakelog.core.catalogs.renewed_files import renewed_filesystem
-
-        return renewed_filesystem(self._files)
-
-    def _files(self) -> pyarrow.fs.FileSystem:
-        return self._inner().filesystem
-
-    @property
-    def conf(self) -> Mapping[str, str]:
-        """That of the storage, with the keys that the catalog vended."""
-        return self._inner().conf
+        return self._version_of(path) is None and super().is_partial_write_visible(path)
 
     def filesystem_path(self, path: str) -> str:
         """As the storage spells it; of a commit, the file that the catalog means."""
         version = self._version_of(path)
         commit = None if version is None else self._table.commits.get(version)
-        place = path if commit is None else self._staged_path(commit.file_name)
-        return self._inner().filesystem_path(place)
-
-    def settings(self) -> Mapping[str, str]:
-        """Those of the storage."""
-        return self._inner().settings()
-
-    def create_folder(self, path: str) -> None:
-        """In the storage."""
-        self._inner().create_folder(path)
-
-    def delete_files(self, paths: Sequence[str]) -> dict[str, Exception]:
-        """In the storage."""
-        return self._inner().delete_files(paths)
+        place = path if commit is None else self._published.staged_path(commit.file_name)
+        return super().filesystem_path(place)
 
     @contextlib.contextmanager
     def staged(self, path: str) -> Iterator[tuple[pyarrow.fs.FileSystem, str]]:
         """In the storage; what a checkpoint stands for is published before."""
         self._publish_before(path)
-        with self._inner().staged(path) as given:
+        with super().staged(path) as given:
             yield given
-
-    def close(self) -> None:
-        """Release what the storage holds; the catalog is shared."""
-        self._inner().close()
 
     def __reduce__(self) -> tuple[object, ...]:
         """Refuse, as the catalog does.

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lakelog.core.catalogs.governed_store import STAGED_FOLDER
+from lakelog.core.catalogs.published import STAGED_FOLDER, fits
 from lakelog.core.log.file_names import LogFileKind, commit_path, log_path, parse_log_name
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ class GovernedLog:
     """The ratified versions whose file does not have its published name yet."""
     missing: Mapping[int, str]
     """Version -> the path where its file should be, of those that no checkpoint stands for."""
+    wrong: Mapping[int, str]
+    """Version -> the path of a published file that is not what the catalog ratified, by its size.
+    """
     leftovers: Sequence[str]
     """The staged files that are no version, by name: proposed and not taken, or not yet."""
 
@@ -60,6 +63,11 @@ def inspect(store: GovernedStore, location: str) -> GovernedLog:
         table=table,
         unpublished=sorted(version for version in table.commits if version not in published),
         missing=dict(sorted(missing.items())),
+        wrong={
+            version: commit_path(location, version)
+            for version, commit in sorted(table.commits.items())
+            if version in published and not fits(published[version], commit)
+        },
         leftovers=_leftovers(inner, location, table, published, staged),
     )
 

@@ -10,11 +10,14 @@ from weakref import WeakKeyDictionary
 from lakelog.core.catalogs.catalog_conf import CatalogConf
 from lakelog.core.catalogs.contract import Catalog, CatalogTable
 from lakelog.core.catalogs.governed_store import GovernedStore
-from lakelog.core.conf import without_logins
+from lakelog.core.catalogs.one_call import loaded
+from lakelog.core.catalogs.renewed_files import SentFiles
+from lakelog.core.catalogs.renewed_store import RenewedStore
 from lakelog.core.errors import CatalogError, DeltaAnalysisError
 from lakelog.core.forks import lock_of
 from lakelog.core.paths import normalize_table_uri
 from lakelog.logstores import log_store_for
+from lakelog.logstores.logins import without_logins
 
 if TYPE_CHECKING:
     from lakelog.core.catalogs.contract import Credentials, StagedTable
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 _SHARE: Final = 0.5
 """Credentials are renewed once this share of their life is left, or five minutes."""
 _FIVE_MINUTES: Final = 300_000
+_YOUNG: Final = 0.1
+"""The share of their life that credentials may have behind them at the start of a job."""
 _UNTIL_ASKED_AGAIN: Final = 60_000
 """Milliseconds until the catalog is asked again that gave less than what was asked for: no
 credentials, those for reading alone, or some that have ended by the clock here."""
@@ -86,12 +91,12 @@ def governed_store(name: TableName, conf: DeltaConf, clock: Clock) -> tuple[str,
         LogStoreConfError: no store serves the table's location.
     """
     catalog = catalog_for(name.catalog, conf)
-    table = catalog.load(name)
+    table = loaded(catalog, name, clock)
     location = normalize_table_uri(table.location, conf)
     storage = _Storage(catalog, table, location, conf, clock)
     if not table.is_governed:
-        return location, storage()
-    return location, GovernedStore(catalog, table, location, storage, conf, clock)
+        return location, RenewedStore(storage) if storage.asks_for_credentials else storage()
+    return location, GovernedStore(catalog, table, location, storage, clock)
 
 
 def store_of_a_new_table(
@@ -117,15 +122,39 @@ def store_of_a_new_table(
         latest=-1,
     )
     storage()  # what can't be opened is found out before anything is written
-    return location, GovernedStore(catalog, table, location, storage, conf, clock, staged)
+    return location, GovernedStore(catalog, table, location, storage, clock, staged)
+
+
+class _Moment(NamedTuple):
+    """A time that has come by one of two clocks: one may be set back, and the other may stop while
+    the machine sleeps.
+    """
+
+    wall: float
+    """Milliseconds since the epoch; inf: never."""
+    monotonic: float
+    """Seconds."""
+
+    @classmethod
+    def of(cls, wall: float, clock: Clock) -> _Moment:
+        """What the wall clock will show, which is right now."""
+        return cls(wall, clock.monotonic() + (wall - clock.now_ms()) / 1000)
+
+    def has_come(self, clock: Clock) -> bool:
+        """Whether it is over."""
+        return clock.now_ms() >= self.wall or clock.monotonic() >= self.monotonic
+
+
+_NEVER: Final = _Moment(math.inf, math.inf)
 
 
 class _Vended(NamedTuple):
-    """Credentials, when to ask for others and when they end (epoch milliseconds; inf: never)."""
+    """Credentials, until when they are young, when to ask for others, and when they end."""
 
     credentials: Credentials
-    renew_at: float
-    ends_at: float
+    young: _Moment
+    renew: _Moment
+    end: _Moment
 
 
 _vended: WeakKeyDictionary[Catalog, dict[str, _Vended]] = WeakKeyDictionary()
@@ -150,30 +179,40 @@ class _Storage:
         own = CatalogConf(catalog.name, conf).own("credentials") == "own"
         self.asks_for_credentials: bool = not own and not location.startswith("/")
         self._store: LogStore | None = None
-        self._renew_at = math.inf
+        self._renew = self._young = _NEVER
+        self._ends_at_ms: int | None = None
         self._lock = lock_of(self)
 
     def __call__(self) -> LogStore:
         """The store; another one where the credentials of the last are about to end."""
         with self._lock:
-            if self._store is None or self._clock.now_ms() >= self._renew_at:
+            if self._store is None or self._renew.has_come(self._clock):
                 self._store = self._made()
             return self._store
 
-    def _made(self) -> LogStore:
-        self._renew_at = math.inf
+    def travelling(self) -> SentFiles:
+        """The file system for a job elsewhere, where nobody renews credentials: with young ones."""
+        with self._lock:
+            if self._store is None or self._young.has_come(self._clock):
+                self._store = self._made(young=True)
+            name, catalog = self._table.name, self._catalog.name
+            return SentFiles(self._store.filesystem, self._ends_at_ms, str(name), catalog)
+
+    def _made(self, *, young: bool = False) -> LogStore:
+        self._renew = self._young = _NEVER
         # A store of files asks no catalog, and travels with its conf.
         conf = without_logins(self._conf)
         if not self.asks_for_credentials:
             return log_store_for(self._location, conf)
         vended = _vended.setdefault(self._catalog, {})
         given = vended.get(self._table.table_id)
-        if given is None or self._clock.now_ms() >= given.renew_at:
+        if given is None or (given.young if young else given.renew).has_come(self._clock):
             given = self._asked(given)
             while len(vended) >= _MOST_VENDED:
                 vended.pop(next(iter(vended)), None)
             vended[self._table.table_id] = given
-        self._renew_at = given.renew_at
+        self._renew, self._young = given.renew, given.young
+        self._ends_at_ms = given.credentials.ends_at_ms
         store = log_store_for(self._location, conf | dict(given.credentials.conf))
         # Keys for one bucket open the files of a store that was asked about that bucket.
         store.filesystem_path(self._location)
@@ -186,8 +225,9 @@ class _Storage:
         try:
             found = self._catalog.credentials(self._table, write=True)
         except CatalogError:
-            if before is not None and now < before.ends_at:
-                return before._replace(renew_at=min(again, before.ends_at))
+            if before is not None and not before.end.has_come(self._clock):
+                then = _Moment.of(min(again, before.end.wall), self._clock)
+                return before._replace(young=then, renew=then)
             # Who may only read gets what reading takes; a write then fails by the storage. But the
             # failure may have been a passing one.
             found = self._catalog.credentials(self._table, write=False)
@@ -195,4 +235,6 @@ class _Storage:
         ends = math.inf if found.ends_at_ms is None else found.ends_at_ms
         # What has ended already has not: the catalog has another clock.
         due = ends - min((ends - now) * _SHARE, _FIVE_MINUTES) if ends > now else again
-        return _Vended(found, min(latest, due), ends)
+        due = min(latest, due)
+        young = min(now + (ends - now) * _YOUNG, due) if ends > now else due
+        return _Vended(found, *(_Moment.of(each, self._clock) for each in (young, due, ends)))

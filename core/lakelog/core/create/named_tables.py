@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lakelog.core.arguments import read_arguments
 from lakelog.core.catalogs.names import known_catalogs, table_name
+from lakelog.core.catalogs.one_call import forget_loads
 from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError, TableNotFoundError
 from lakelog.logstores.locations import shown
@@ -89,4 +90,5 @@ def _named(text: str, conf: Mapping[str, str] | None) -> tuple[TableName, Catalo
             "in the conf: spark.sql.catalog.<catalog>.uri. A table at a path is moved or deleted "
             "with its folder.",
         )
+    forget_loads()  # what is asked for after this is another table, or none
     return found, catalog_for(found.catalog, settings)

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from lakelog.core.catalogs.catalog_conf import CatalogConf
     from lakelog.core.catalogs.listing import listed_by, schemas_in, tables_in
     from lakelog.core.catalogs.names import TableName, known_catalogs, spelled_name, table_name
+    from lakelog.core.catalogs.one_call import one_call
     from lakelog.core.catalogs.refusals import governed
-    from lakelog.core.conf import illegal_option, option, travelling_conf, without_logins
+    from lakelog.core.catalogs.renewed_files import ended_credentials
+    from lakelog.core.conf import illegal_option, option, travelling_conf
     from lakelog.core.conf_file import parse_properties
     from lakelog.core.create.clone.clone_table import OF_ITS_LOG
     from lakelog.core.create.table import CreateMode, TableDefined, define_table
@@ -55,8 +57,10 @@ else:
             "catalogs.catalog_conf": "CatalogConf",
             "catalogs.listing": "listed_by schemas_in tables_in",
             "catalogs.names": "TableName known_catalogs spelled_name table_name",
+            "catalogs.one_call": "one_call",
             "catalogs.refusals": "governed",
-            "conf": "illegal_option option travelling_conf without_logins",
+            "catalogs.renewed_files": "ended_credentials",
+            "conf": "illegal_option option travelling_conf",
             "conf_file": "parse_properties",
             "create.clone.clone_table": "OF_ITS_LOG",
             "create.table": "CreateMode TableDefined define_table",

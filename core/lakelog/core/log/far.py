@@ -27,4 +27,5 @@ def fetches_whole(store: LogStore) -> bool:
         return False
     from lakelog.logstores.object_store import ObjectLogStore
 
-    return isinstance(store, ObjectLogStore)
+    # One whose credentials a catalog vends is, at each moment, such a store.
+    return isinstance(getattr(store, "storage", store), ObjectLogStore)

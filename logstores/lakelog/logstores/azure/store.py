@@ -67,7 +67,7 @@ class AzureConditionalLogStore(ObjectLogStore):
         return client, found.key
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_clients": {}}
+        return {**super().__getstate__(), "_clients": {}}
 
 
 class AzureLeaseLogStore(AzureConditionalLogStore):

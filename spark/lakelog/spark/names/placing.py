@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lakelog.core import DeltaLog
+from lakelog.core.engine.tables import governed
 from lakelog.core.errors import DeltaAnalysisError, TableExistsError, TableNotFoundError
 from lakelog.spark.names.identifiers import parse, path_in
 from lakelog.spark.names.lookup import entry_elsewhere, find, qualified
@@ -175,6 +176,7 @@ def exists(spark: SparkSession, location: str) -> bool:
         location: its folder, or its name where a catalog governs it.
     """
     try:
-        return DeltaLog.for_table(location, session_conf(spark)).table_exists()
+        log = DeltaLog.for_table(location, session_conf(spark))
+        return governed(log.store) is not None or log.table_exists()
     except TableNotFoundError:
         return False  # a name that its catalog does not have

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException, ParseException
 
 from lakelog.core.engine.commit import STATEMENT, observing
+from lakelog.core.engine.tables import one_call
 from lakelog.logstores.keys import TELEMETRY
 from lakelog.spark.names.identifiers import parse
 from lakelog.spark.names.lookup import forget
@@ -110,7 +111,8 @@ def run_statement(
         return plain(text, args, **kwargs)
     asked = with_current(spark, statement)
     otherwise = partial(using_delta, spark, partial(plain, asked.text, args, **kwargs))
-    return _run(spark, plain, asked, args, kwargs, otherwise)
+    with one_call():
+        return _run(spark, plain, asked, args, kwargs, otherwise)
 
 
 def _are_plain_values(spark: SparkSession, text: str) -> bool:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from lakelog.core import DeltaConf
 from lakelog.core.engine.commit import BATCH, observing, traceparent
-from lakelog.core.engine.tables import without_logins
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.logstores.logins import without_logins
 from lakelog.spark.names.governed import keys_of_name
 from lakelog.spark.replay.logs import opened_log
 from lakelog.spark.streaming.query_checkpoint import query_id, streamed_tables

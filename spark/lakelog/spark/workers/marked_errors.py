@@ -32,7 +32,8 @@ def marked() -> Iterator[None]:
     """Add an error's class and fields to its text before it leaves the worker."""
     try:
         yield
-    except (core_errors.DeltaError, store_errors.LogStoreError, OSError) as exc:
+    except (core_errors.DeltaError, store_errors.LogStoreError, OSError) as failed:
+        exc = _meant(failed)
         fields = getattr(exc, "fields", None) or {}
         body = {
             "class": type(exc).__name__,
@@ -42,7 +43,16 @@ def marked() -> Iterator[None]:
         if isinstance(exc, store_errors.CommitOutcomeUnknownError):
             body["arguments"] = [exc.path, exc.evidence]
         text = json.dumps(body)
-        raise RuntimeError(f"{exc}\n{_OPEN}{text}{_CLOSE}") from exc
+        raise RuntimeError(f"{exc}\n{_OPEN}{text}{_CLOSE}") from failed
+
+
+def _meant(failed: Exception) -> Exception:
+    """What a task's failure comes from, where that is known here and is not what it says."""
+    if not isinstance(failed, OSError):
+        return failed
+    from lakelog.core.engine.tables import ended_credentials
+
+    return ended_credentials(failed) or failed
 
 
 def lacks_pyarrow(exc: BaseException) -> bool:

@@ -15,6 +15,7 @@ from lakelog.core.engine.write import PICKLED_BY_VALUE, RESULT_DDL, WritePlan, w
 from lakelog.spark.session.session import spark_version
 from lakelog.spark.session.temporary_confs import temporary_confs
 from lakelog.spark.workers.filesystems import for_workers
+from lakelog.spark.workers.marked_errors import unwrap_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,14 +39,20 @@ def write_on_executors(frame: DataFrame, plan: WritePlan) -> list[tuple[Any, ...
 
     Returns:
         One tuple a file, in the order of `RESULT_SCHEMA`.
+
+    Raises:
+        CatalogError: the credentials that a catalog vended ended before a task did.
+        OSError: a task could not write.
     """
     _travel_by_value()
+    is_explained = False
     if plan.filesystem is not None and plan.filesystem.type_name.startswith("py::"):
         # Python code of lakelog or of the store's author, which is pickled by name.
         from lakelog.spark.workers.pyfiles import ship
 
         ship(frame.sparkSession)
         plan = replace(plan, filesystem=for_workers(plan.filesystem))
+        is_explained = True  # lakelog is there, to say what failed
 
     names = list(frame.columns)
 
@@ -54,12 +61,25 @@ def write_on_executors(frame: DataFrame, plan: WritePlan) -> list[tuple[Any, ...
 
         context = TaskContext.get()
         named = (each.rename_columns(names) for each in batches)
-        yield from write_in_arrow(named, plan, part=context.partitionId() if context else 0)
+        written = write_in_arrow(named, plan, part=context.partitionId() if context else 0)
+        if not is_explained:
+            yield from written
+            return
+        from lakelog.spark.workers.marked_errors import marked
+
+        with marked():
+            yield from written
 
     # PySpark's `mapInArrow` takes a dot in a column's name for a step into a struct.
     plain = frame.toDF(*(f"c{at}" for at in range(len(names))))
     with temporary_confs(frame.sparkSession, batch_confs(frame.sparkSession)):
-        results = plain.mapInArrow(write_task, RESULT_DDL).toArrow()
+        try:
+            results = plain.mapInArrow(write_task, RESULT_DDL).toArrow()
+        except Exception as exc:
+            error = unwrap_error(exc)
+            if error is not None:
+                raise error from exc
+            raise
     return list(zip(*(column.to_pylist() for column in results.columns), strict=True))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakelog.core import DeltaLog
+from lakelog.core.engine.tables import one_call
 from lakelog.core.errors import TableExistsError
 from lakelog.spark.names.identifiers import parse
 from lakelog.spark.names.placing import place_for
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from lakelog.core.engine.write import SaveMode
 
 
+@one_call()
 def save_as_table(
     frame: DataFrame,
     name: str,

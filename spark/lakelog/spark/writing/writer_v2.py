@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 
 from lakelog.core import DeltaConf
+from lakelog.core.engine.tables import one_call
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark.names.identifiers import parse
 from lakelog.spark.names.placing import check_location, place_for
@@ -146,6 +147,7 @@ class DeltaWriterV2(WithOptions):
         self.option("partitionOverwriteMode", "dynamic")
         self._save("overwrite")
 
+    @one_call()
     def _save(
         self, mode: SaveMode, frame: DataFrame | None = None, column: Column | None = None
     ) -> None:
@@ -163,6 +165,7 @@ class DeltaWriterV2(WithOptions):
 
         with_location(spark, self._table, save)
 
+    @one_call()
     def _make(self, mode: CreateMode) -> None:
         path, options = without_path(self._options)
         spark, schema = self._frame.sparkSession, to_delta_schema(self._frame.schema)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog
 from lakelog.core.catalogs.governed_store import GovernedStore
+from lakelog.core.catalogs.published import PublishedCommits
 from lakelog.core.errors import (
     CatalogError,
     CommitOutcomeUnknownError,
@@ -340,19 +341,19 @@ def _drops_what_is_in_doubt(store: Any, path: str, commit: Any, said: CatalogErr
     LOOK(store, path, commit, said)
 
 
-def _reports_unseen(store: Any, table: Any) -> int | None:
+def _reports_unseen(published: Any, table: Any) -> int | None:
     return table.latest if table.commits else None
 
 
-def _publishes_the_newest_alone(store: Any, version: int) -> None:
-    commit = store._table.commits.get(version)
-    if commit is not None and version > store._published:
-        store._publish_one(store._inner(), commit)
-        store._published = version
+def _publishes_the_newest_alone(published: Any, table: Any, version: int) -> None:
+    commit = table.commits.get(version)
+    if commit is not None and version > published._newest:
+        published._copy(published._storage(), commit)
+        published._note(version)
 
 
-def _publishes_nothing(store: Any, version: int) -> None:
-    store._published = max(store._published, version)
+def _publishes_nothing(published: Any, table: Any, version: int) -> None:
+    published._note(version)
 
 
 def _lets_another_files_version_be_its_own(
@@ -365,26 +366,26 @@ def _lets_another_files_version_be_its_own(
 
 LOOK = GovernedStore._look
 MUTANTS = {
-    "_look": (
+    (GovernedStore, "_look"): (
         _guesses_that_nothing_was_done,
         _guesses_that_all_went_well,
         _drops_what_is_in_doubt,
         _lets_another_files_version_be_its_own,
     ),
-    "_reportable": (_reports_unseen,),
-    "_publish_to": (_publishes_the_newest_alone, _publishes_nothing),
+    (PublishedCommits, "reportable"): (_reports_unseen,),
+    (PublishedCommits, "copy"): (_publishes_the_newest_alone, _publishes_nothing),
 }
 
 
 @pytest.mark.parametrize(
-    ("member", "mutant"),
-    [(member, mutant) for member, some in MUTANTS.items() for mutant in some],
+    ("of", "member", "mutant"),
+    [(*member, mutant) for member, some in MUTANTS.items() for mutant in some],
     ids=lambda value: value if isinstance(value, str) else value.__name__.strip("_"),
 )
 def test_the_histories_kill_a_store_that_guesses(
-    monkeypatch: pytest.MonkeyPatch, member: str, mutant: Any
+    monkeypatch: pytest.MonkeyPatch, of: type[Any], member: str, mutant: Any
 ) -> None:
-    monkeypatch.setattr(GovernedStore, member, mutant)
+    monkeypatch.setattr(of, member, mutant)
     random = Random(7)
 
     def survives() -> bool:

@@ -21,7 +21,8 @@ TABLES = ["lake.s.t0", "lake.s.t1", "lake.s.t2", "lake.s.t3", "lake.s.t4", "lake
 
 @pytest.fixture(params=[1, 2, 5, 100])
 def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[UnityServer]:
-    with serving(UnityServer(tmp_path, Ways(most_listed=request.param), token="t0ken")) as served:
+    ways = Ways(most_listed=request.param, wants_pages=True)
+    with serving(UnityServer(tmp_path, ways, token="t0ken")) as served:
         for name in TABLES:
             make_table(served, name)
         served.add_schema("lake", "empty")
@@ -52,7 +53,10 @@ def test_the_schemas_of_a_catalog_are_listed(server: UnityServer) -> None:
 def test_views_and_tables_of_other_formats_are_left_out(server: UnityServer) -> None:
     server.tables["lake", "s", "t1"].kind = "VIEW"
 
-    assert listed(server, "lake.s") == [each for each in TABLES[:5] if each != "lake.s.t1"]
+    server.tables["lake", "s", "t2"].format = "DELTA_UNIFORM_ICEBERG"
+    server.tables["lake", "s", "t3"].format = "DELTASHARING"
+
+    assert listed(server, "lake.s") == ["lake.s.t0", "lake.s.t2", "lake.s.t4"]
 
 
 @pytest.mark.parametrize("text", ["lake.nothing", "lake.s.nothing"])

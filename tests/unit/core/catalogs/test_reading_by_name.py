@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +19,7 @@ from support.unity_server import UnityServer, serving
 from support.unity_tables import make_table, other_client_commits, rows_file, write_commit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 NAME = "lake.s.t"
@@ -152,6 +153,62 @@ def test_a_staged_file_may_go_once_it_is_published(server: UnityServer) -> None:
     opened.store.publish(report=True)  # type: ignore[attr-defined]
     assert sorted(server.table(NAME).commits) == [3]
     assert ids(read_arrow(NAME, conf=server.conf())) == [1, 2, 3]
+
+
+WRONG: dict[str, Callable[[bytes], bytes]] = {
+    "longer": lambda data: data + b'{"commitInfo":{}}\n',
+    "of another time": lambda data: re.sub(rb'("inCommitTimestamp": ?)..', rb"\g<1>99", data),
+    "of no time": lambda data: data.replace(b"inCommitTimestamp", b"inCommitTimestomp"),
+    "no JSON": lambda data: b"x" * (len(data) - 1) + b"\n",
+    "cut off by two": lambda data: data[:-2],
+    "cut off at a line": lambda data: data[: data.index(b"\n") + 1],
+    "empty": lambda data: b"",
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_published_file_that_was_not_ratified_is_named_and_not_believed(
+    server: UnityServer, wrong: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = make_table(server)
+    log = DeltaLog.for_table(NAME, server.conf())
+    commit = other_client_commits(server, folder, 1)
+    staged = folder / "_delta_log/_staged_commits" / commit["file-name"]
+    published = folder / f"_delta_log/{1:020d}.json"
+    published.write_bytes(WRONG[wrong](staged.read_bytes()))
+    staged.unlink()
+    said = rf"{published} is not what the catalog lake ratified as version 1 of {NAME}"
+    with pytest.raises(LogGapError, match=said):
+        read_arrow(NAME, conf=server.conf())
+    log.store.refresh()  # type: ignore[attr-defined]
+    log.store.publish(report=True)  # type: ignore[attr-defined]
+    assert re.search(said, caplog.text)
+    assert [each.action for each in server.seen if "backfilled" in each.action] == []
+
+
+@pytest.mark.parametrize("staged_ends", [True, False], ids=["staged ends", "staged does not"])
+@pytest.mark.parametrize("published_ends", [True, False], ids=["published ends", "it does not"])
+def test_a_last_line_may_have_no_end(
+    server: UnityServer, staged_ends: bool, published_ends: bool
+) -> None:
+    folder = make_table(server)
+    commit = other_client_commits(server, folder, 1)
+    staged = folder / "_delta_log/_staged_commits" / commit["file-name"]
+    published = folder / f"_delta_log/{1:020d}.json"
+    lines = staged.read_bytes().rstrip(b"\n")
+    staged.write_bytes(lines + b"\n" * staged_ends)
+    server.table(NAME).commits[1]["file-size"] = len(lines) + staged_ends
+    published.write_bytes(before := lines + b"\n" * published_ends)
+    log = DeltaLog.for_table(NAME, server.conf())
+    log.store.publish(report=True)  # type: ignore[attr-defined]
+    assert published.read_bytes() == before
+    staged.unlink()
+    assert ids(read_arrow(NAME, conf=server.conf())) == [1]
+    assert ids(read_arrow(log)) == [1]
+    other_client_commits(server, folder, 2)
+    again = DeltaLog.for_table(NAME, server.conf())
+    again.store.publish(report=True)  # type: ignore[attr-defined]
+    assert sorted(server.table(NAME).commits) == [2]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import time
+import uuid
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,7 +17,12 @@ from lakelog.core import DeltaConf, DeltaLog, create_table, read_arrow, write_ar
 from lakelog.core.catalogs import resolution
 from lakelog.core.catalogs.contract import CatalogTable, Credentials
 from lakelog.core.catalogs.names import TableName
-from lakelog.core.catalogs.renewed_files import _RenewedFiles, renewed_filesystem
+from lakelog.core.catalogs.renewed_files import (
+    SentFiles,
+    _RenewedFiles,
+    ended_credentials,
+    renewed_filesystem,
+)
 from lakelog.core.catalogs.unity.credentials import conf_of
 from lakelog.core.errors import CatalogError
 from lakelog.core.hooks.background import wait_for_all
@@ -70,6 +78,10 @@ def vendor(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Vend
     ModelCatalog.reset()
 
 
+def sent(ends_at_ms: int | None = None) -> SentFiles:
+    return SentFiles(pafs.LocalFileSystem(), ends_at_ms, NAME, "model")
+
+
 def table(clock: ManualClock) -> DeltaLog:
     create_table(NAME, "id bigint, p string", partition_by="p", conf=GUARDED)
     assert wait_for_all(60)
@@ -93,6 +105,27 @@ def test_a_long_write_goes_on_with_new_credentials(vendor: Vendor, clock: Manual
     assert vendor.given >= before + 2
     assert GuardedStore.refused == []
     assert read_arrow(log, columns=["id"]).num_rows == 4 * many
+
+
+def test_a_table_that_the_catalog_does_not_govern_gets_new_ones_too(
+    vendor: Vendor, clock: ManualClock
+) -> None:
+    location, name = f"memory://{uuid.uuid4()}/t", TableName("model", "s", "outside")
+    write_arrow(location, {"id": [1]})
+    ModelCatalog.tables[name] = CatalogTable(
+        name=name, table_id="o", location=location, is_governed=False, latest=-1
+    )
+    log = DeltaLog.for_table(str(name), GUARDED, clock)
+    assert log.update().version == 0
+    given = vendor.given
+    clock.advance(0.95 * HOUR / 1000)
+    GuardedStore.valid = "none, until a new one is asked for"
+    assert write_arrow(log, {"id": [2]}, mode="append") == 1
+    assert read_arrow(log)["id"].num_chunks
+    assert vendor.given == given + 1
+    assert GuardedStore.refused == []
+    sent = pickle.loads(pickle.dumps(log.store))
+    assert type(sent) is GuardedStore
 
 
 def test_opening_again_asks_for_none_while_they_live(vendor: Vendor, clock: ManualClock) -> None:
@@ -206,7 +239,7 @@ def test_a_storage_without_folders_is_known_behind_the_renewal(
     made: list[str] = []
     monkeypatch.setattr(hive_writer, "make_folder", lambda *given: made.append(given[-1]))
     monkeypatch.setattr(_RenewedFiles, "get_type_name", lambda _: f"renewed {kind}")
-    filesystem = renewed_filesystem(pafs.LocalFileSystem)
+    filesystem = renewed_filesystem(pafs.LocalFileSystem, sent)
     assert filesystem.type_name == f"py::renewed {kind}"
     writer = SimpleNamespace(_folders=set(), _filesystem=filesystem, _plan=None)
     hive_writer.PartitionedWriter._make_folder(cast("Any", writer), "p=1")
@@ -220,7 +253,7 @@ def test_the_file_system_is_another_one_at_each_call(tmp_path: Path) -> None:
         asked.append(1)
         return local
 
-    filesystem = renewed_filesystem(current)
+    filesystem = renewed_filesystem(current, sent)
     a, b, c = (str(tmp_path / each) for each in ("d/a", "d/b", "d/c"))
     filesystem.create_dir(str(tmp_path / "d"))
     with filesystem.open_output_stream(a) as sink:
@@ -241,14 +274,68 @@ def test_the_file_system_is_another_one_at_each_call(tmp_path: Path) -> None:
     filesystem.delete_dir(str(tmp_path / "d"))
     assert filesystem.type_name == "py::renewed local"
     assert len(asked) >= 12
-    assert filesystem == renewed_filesystem(current)
+    assert filesystem == renewed_filesystem(current, sent)
     with pytest.raises(PermissionError):
         filesystem.handler.delete_root_dir_contents()
 
 
 def test_elsewhere_it_is_that_of_now(tmp_path: Path) -> None:
-    filesystem = renewed_filesystem(pafs.LocalFileSystem)
+    filesystem = renewed_filesystem(pafs.LocalFileSystem, sent)
     there = pickle.loads(pickle.dumps(filesystem))
     with there.open_output_stream(str(tmp_path / "a")) as sink:
         sink.write(b"x")
     assert (tmp_path / "a").read_bytes() == b"x"
+
+
+def test_what_ended_elsewhere_is_said_with_the_way_out(tmp_path: Path) -> None:
+    now = time.time_ns() // 1_000_000
+    failed, missing = OSError("AWS Error ACCESS_DENIED"), FileNotFoundError("no such file")
+    expired = OSError("AWS Error: ExpiredToken")
+    for ends, said, is_named in (
+        (now - 1, failed, True),
+        (now - 1, missing, False),
+        (now + HOUR, failed, False),
+        (now + HOUR, expired, True),
+        (None, expired, False),
+    ):
+        there = pickle.loads(
+            pickle.dumps(renewed_filesystem(pafs.LocalFileSystem, partial(sent, ends)))
+        )
+        found = ended_credentials(said)
+        assert (found is not None) == is_named, (ends, said)
+        if found is not None:
+            for part in (NAME, "Run it again", "spark.lakelog.catalog.model.credentials = own"):
+                assert part in str(found)
+            assert ended_credentials(found) is None
+        del there
+        assert ended_credentials(said) is None
+
+
+def test_a_job_elsewhere_gets_young_credentials(vendor: Vendor, clock: ManualClock) -> None:
+    log = table(clock)
+    log.update()
+
+    def given_to_a_job() -> int:
+        pickle.dumps(log.store.filesystem)
+        return vendor.given
+
+    given = given_to_a_job()
+    clock.advance(0.09 * HOUR / 1000)
+    assert given_to_a_job() == given
+    clock.advance(0.02 * HOUR / 1000)
+    assert given_to_a_job() == given + 1
+    log.update()
+    assert vendor.given == given + 1
+    assert GuardedStore.refused == []
+
+
+def test_a_wall_clock_that_is_set_back_renews_nothing_late(
+    vendor: Vendor, clock: ManualClock
+) -> None:
+    log = table(clock)
+    log.update()
+    given = vendor.given
+    clock.advance(0.95 * HOUR / 1000)
+    clock._now_ms -= HOUR
+    log.update()
+    assert vendor.given == given + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 import traceback
 from contextlib import contextmanager
 from functools import partial
@@ -684,3 +685,26 @@ def test_the_stores_take_them() -> None:
     given = conf_of([{"prefix": "s3://b", "config": config}], "s3://b/t", "lake")
     store = log_store_for("s3://b/t", given.conf)
     assert "SK" not in repr(store.settings())
+
+
+@pytest.mark.parametrize(
+    ("behind", "ends_in"), [(0, 3600), (1200, 3600), (-1200, 3600 - 1200), (7200, 3600)]
+)
+def test_credentials_end_by_the_clock_of_who_vends_them(
+    server: UnityServer, behind: int, ends_in: int
+) -> None:
+    """A client whose clock is behind would renew them late; of one that is ahead it is early."""
+    now = time.time_ns() // 1_000_000
+    server.credentials = lambda table, operation: [
+        {
+            "prefix": table.location,
+            "operation": operation,
+            "config": {"s3.access-key-id": "AK", "s3.secret-access-key": "SK"},
+            "expiration-time-ms": now + 3_600_000,
+        }
+    ]
+    clock = ManualClock(now - behind * 1000)
+    asked = catalog(server, clock)
+    found = asked.credentials(asked.load(T), write=True)
+    assert found.ends_at_ms is not None
+    assert abs((found.ends_at_ms - clock.now_ms()) / 1000 - ends_in) < 60

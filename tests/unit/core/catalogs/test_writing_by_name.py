@@ -13,6 +13,7 @@ from lakelog.core import (
     clone,
     create_table,
     delete_rows,
+    merge,
     read_arrow,
     update_rows,
     write_arrow,
@@ -84,6 +85,32 @@ def test_a_warm_append_asks_once_to_look_and_once_to_commit(server: UnityServer)
     assert wait_for_all(PATIENCE)
     asked = [each.action for each in server.seen if not each.path.endswith("/metrics")]
     assert asked in (["GET", "add-commit"], ["add-commit"])
+
+
+def test_a_command_by_name_asks_once_and_commits(server: UnityServer) -> None:
+    make_table(server)
+    conf = server.conf()
+    write_arrow(NAME, {"id": [1, 2]}, mode="append", conf=conf)
+    for work in (
+        lambda: write_arrow(NAME, {"id": [3]}, mode="append", conf=conf),
+        lambda: write_arrow(NAME, {"id": [1, 2, 3]}, mode="overwrite", conf=conf),
+        lambda: delete_rows(NAME, "id = 1", conf=conf),
+        lambda: update_rows(NAME, {"id": "5"}, "id = 2", conf=conf),
+        lambda: (
+            merge(NAME, {"id": [3, 4]}, "target.id = source.id", conf=conf)
+            .when_matched_update_all()
+            .when_not_matched_insert_all()
+            .execute()
+        ),
+    ):
+        assert wait_for_all(PATIENCE)
+        server.seen.clear()
+        work()
+        done = [each.action for each in server.seen]
+        assert done[:2] == ["GET", "add-commit"]
+        assert wait_for_all(PATIENCE)
+        behind = [each for each in server.seen[2:] if not each.path.endswith("/metrics")]
+        assert [each.action for each in behind] in ([], ["set-latest-backfilled-version"])
 
 
 def test_a_commit_tells_the_catalog_what_it_did(server: UnityServer) -> None:

@@ -13,7 +13,7 @@ what both say, or what is looked at again afterwards:
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -57,6 +57,11 @@ _CAPABILITIES: Final = CatalogCapabilities(
 )
 _GOVERNED: Final = "delta.feature.catalogManaged"
 _VIEWS: Final = frozenset({"VIEW", "MATERIALIZED_VIEW", "METRIC_VIEW"})
+_FAR_AHEAD: Final = 5_000
+"""Milliseconds that a server's clock may be ahead of ours before it counts: its answers have whole
+seconds, and take their time."""
+_DELTAS: Final = (None, "DELTA", "DELTA_UNIFORM_ICEBERG", "DELTA_UNIFORM_HUDI")
+"""Formats whose tables have a log of Delta's."""
 _TRIES: Final = 3
 """Of a request whose reply was lost, and that was not done."""
 
@@ -84,7 +89,8 @@ class UnityCatalog(Catalog):
                 "lakelog does not speak. Unset it, and use a server from 0.6 on.",
                 key=key,
             )
-        self._requests = Requests(found, clock or SystemClock())
+        self._clock = clock or SystemClock()
+        self._requests = Requests(found, self._clock)
         self._is_agreed = False
         self._takes_metrics = False
         self._lock = lock_of(self)
@@ -201,13 +207,19 @@ class UnityCatalog(Catalog):
     ) -> Credentials:
         reply = self._requests.get(path, query)
         try:
-            return conf_of((reply or {}).get("storage-credentials") or (), location, self.name)
+            found = conf_of((reply or {}).get("storage-credentials") or (), location, self.name)
         except (KeyError, TypeError, AttributeError):
             # No word of what it was: it holds secrets.
             raise CatalogError(
                 f"the catalog {self.name} vends credentials for {location} in a way that is "
                 "not its API's."
             ) from None
+        ahead = self._requests.is_ahead_by_ms
+        if found.ends_at_ms is None or ahead < _FAR_AHEAD:
+            return found
+        # By our clock, which is behind, they end earlier than it says.
+        ends = found.ends_at_ms - ahead
+        return replace(found, ends_at_ms=ends) if ends > self._clock.now_ms() else found
 
     def stage_table(self, name: TableName) -> StagedTable:
         """Set a place aside; one that stays unused is seen by nobody."""
@@ -419,11 +431,12 @@ class UnityCatalog(Catalog):
             return
         for found in self._listed("tables", {"schema_name": schema}):
             is_view = str(found.get("table_type")) in _VIEWS
-            if found.get("data_source_format", "DELTA") == "DELTA" and not is_view:
+            if found.get("data_source_format") in _DELTAS and not is_view:
                 yield TableName(self.name, schema, found["name"])
 
     def _listed(self, what: str, of: dict[str, str]) -> Iterator[dict[str, Any]]:
-        query = {"catalog_name": self.name, **of}
+        # As many as the server likes: without that a large schema is refused by some.
+        query = {"catalog_name": self.name, "max_results": "0", **of}
         tokens = set[str]()
         while True:
             try:

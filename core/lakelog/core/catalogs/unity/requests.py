@@ -56,6 +56,9 @@ class Requests:
         self._wire = Wire(uri.removesuffix("/").removesuffix(API), conf.timeout, key=self._key)
         self._tokens = token_source(conf, clock)
         self._clock = clock
+        self.is_ahead_by_ms: int = 0
+        """By how much the server's clock is ahead of ours, by its last answer; less than 0 where it
+        is behind."""
 
     def __repr__(self) -> str:
         """The server's URL."""
@@ -134,6 +137,8 @@ class Requests:
             except LostReplyError as exc:
                 lost, why = True, str(exc)
             if reply is not None:
+                if reply.said_at_ms is not None:
+                    self.is_ahead_by_ms = reply.said_at_ms - self._clock.now_ms()
                 if reply.status < 300 and _is_json(reply):
                     return json.loads(reply.body) if reply.body else None
                 if reply.status == 401 and not renewed and self._tokens.forget():

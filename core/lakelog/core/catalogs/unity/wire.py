@@ -14,6 +14,7 @@ import ipaddress
 import os
 import select
 import ssl
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -41,6 +42,8 @@ class Reply(NamedTuple):
     leads_to: str | None
     """Where it says that it moved to, without secrets. No redirect is followed, so that no other
     host gets the token."""
+    said_at_ms: int | None = None
+    """Its clock, when it answered: milliseconds since the epoch, to the second."""
 
 
 class NotSentError(Exception):
@@ -163,6 +166,7 @@ class Wire:
             text,
             _seconds(answer.getheader("Retry-After")),
             None if leads_to is None else without_secrets(leads_to.partition("?")[0]),
+            _milliseconds(answer.getheader("Date")),
         )
 
     def close(self) -> None:
@@ -245,6 +249,15 @@ def _is_loopback(host: str) -> bool:
 
 def _is_sendable(text: str) -> bool:
     return text.isascii() and text.isprintable() and " " not in text
+
+
+def _milliseconds(date: str | None) -> int | None:
+    try:
+        found = None if date is None else parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    # One without a zone is no date of HTTP.
+    return None if found is None or found.tzinfo is None else int(found.timestamp() * 1000)
 
 
 def _seconds(text: str | None) -> float | None:

@@ -9,6 +9,7 @@ from pyspark.sql import functions as sf
 
 from lakelog.core import DeltaConf, keys
 from lakelog.core.engine.schemas import fits_by_name
+from lakelog.core.engine.tables import one_call
 from lakelog.core.engine.write import overwrites_dynamically
 from lakelog.core.errors import DeltaAnalysisError, SchemaMismatchError
 from lakelog.spark.names.resolve import with_location
@@ -146,6 +147,7 @@ def _refuse_replace_on(c: Cursor) -> None:
             )
 
 
+@one_call()
 def insert_rows(
     frame: DataFrame,
     parts: Sequence[str],

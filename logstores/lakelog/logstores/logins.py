@@ -1,0 +1,43 @@
+"""The keys of a conf by which catalogs know who asks: they stay in the process that asks.
+
+Files are read and written by the keys of their storage. So what is pickled with a conf leaves the
+logins of all catalogs behind: of Unity Catalog, and of those that only Spark's other connectors ask
+(Iceberg's `credential`, the password of a database). A key is kept only where it is known to hold
+no secret: each connector has names of its own for what it logs in with.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_OF_A_CATALOG: Final = re.compile(r"(?s)spark\.(?:sql|lakelog)\.catalog\.[^.]+\.(?P<rest>.+)")
+_PLAIN: Final = frozenset(
+    (
+        *("class", "credentials", "timeout", "token.file", "deltaRestApi.enabled"),
+        *("auth.type", "auth.oauth.clientId", "auth.oauth.scope"),
+    )
+)
+_URLS: Final = frozenset(("uri", "auth.oauth.uri"))
+_BARE_URL: Final = re.compile(r"https?://[^@?#]*")
+
+
+def without_logins(conf: Mapping[str, str], but: Iterable[str] = ()) -> dict[str, str]:
+    """A conf without what catalogs are shown to prove who asks.
+
+    Args:
+        conf: the user's.
+        but: keys that stay, whatever they hold.
+    """
+    kept = frozenset(but)
+    return {k: v for k, v in conf.items() if k in kept or not _is_login(k, v)}
+
+
+def _is_login(key: str, value: str) -> bool:
+    found = _OF_A_CATALOG.fullmatch(key)
+    if found is None or found["rest"] in _PLAIN:
+        return False
+    return not (found["rest"] in _URLS and _BARE_URL.fullmatch(value.strip()))
