@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = 5.0
 """How old it may be: a statement may take hours."""
-_loads: ContextVar[dict[tuple[int, TableName], tuple[CatalogTable, float]] | None] = ContextVar(
+_loads: ContextVar[dict[tuple[Catalog, TableName], tuple[CatalogTable, float]] | None] = ContextVar(
     "lakelog-loads", default=None
 )
 
@@ -51,13 +51,13 @@ def loaded(catalog: Catalog, name: TableName, clock: Clock) -> CatalogTable:
         began = clock.monotonic()
         found = catalog.load(name)
         if (known := _loads.get()) is not None:
-            known[id(catalog), name] = found, began
+            known[catalog, name] = found, began
     return found
 
 
 def said(catalog: Catalog, name: TableName, clock: Clock) -> CatalogTable | None:
     """What `loaded` was told in this call; None where it has to ask."""
-    found = (_loads.get() or {}).get((id(catalog), name))
+    found = (_loads.get() or {}).get((catalog, name))
     return None if found is None or clock.monotonic() - found[1] > _SECONDS else found[0]
 
 
