@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -27,6 +28,11 @@ class Line:
     def module(self) -> str:
         """The file as `core/commit/loop.py`."""
         return self.file.rpartition("/lakelog/")[2]
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether nothing is done there in which anything could be raised."""
+        return linecache.getline(self.file, self.number).strip() == "try:"
 
     def __str__(self) -> str:
         name = f"{self.module}:{self.number}"

@@ -189,11 +189,12 @@ class CommitGroups:
                 self._pass_on()
 
     def _pass_on(self) -> None:
-        self._is_led = bool(self._waiting)
         if self._waiting:
             first = self._waiting[0]
             first.leads = True
             first.woken.set()
+        # Last: whoever is interrupted in a line above has the turn, and passes it on, or nobody.
+        self._is_led = bool(self._waiting)
 
     def _leave(self, member: Member) -> None:
         """Take out a transaction that was interrupted before a leader took it."""

@@ -18,6 +18,7 @@ from lakelog.core.errors import CommitOutcomeUnknownError
 from lakelog.core.transaction import committer, group
 from lakelog.core.transaction.group import CommitGroups
 from support.faults import Fault, FaultyLogStore
+from support.line_injector import LineInjector
 from support.manual_clock import ManualClock
 from support.tables import add_file, new_table
 from support.waiting_writers import grouping_log, in_one_turn
@@ -203,6 +204,33 @@ def test_a_commit_within_a_commit_does_not_wait_for_itself() -> None:
     store.before_write = handler
     assert outer() == 2
     assert _paths(table) == ["f0", "f1"]
+
+
+def test_whoever_is_interrupted_at_whichever_line_has_passed_its_turn_on() -> None:
+    seen = LineInjector((group.__file__,))
+    _interrupted(seen)
+    # A `with` is seen once more where it ends, before it does.
+    lines = [line for line in seen.seen if line.time == 0 and not line.is_bare]
+    assert len(lines) > 30
+    for line in lines:
+        injector = LineInjector(seen.roots, line, KeyboardInterrupt())
+        log = _interrupted(injector)
+        assert injector.hit
+        assert not group.group_of(log)._is_led, line
+        assert Writer(log, "next")() == log.update().version
+
+
+def _interrupted(injector: LineInjector) -> DeltaLog:
+    log = grouping_log(_table())
+    writer = Writer(log, "f")
+    try:
+        injector.arm()
+        writer()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        injector.disarm()
+    return log
 
 
 def test_a_group_of_old_readers_looks_whether_its_version_was_cleaned_up(
