@@ -72,7 +72,7 @@ class DeltaConf(Mapping[str, str]):
         return f"DeltaConf({sorted(self._values)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without the logins of catalogs, which only the process that has them asks.
+        """Without the logins of catalogs and services, which only the process that has them asks.
 
         The keys of storages travel: executors read and write files.
         """
@@ -229,4 +229,4 @@ def travelling_conf(
     """
     from lakelog.logstores.travelling import settings_for
 
-    return settings_for(conf, uri, (*_OF_TABLES, *also))
+    return settings_for(conf, uri, _OF_TABLES, tuple(also))

@@ -44,9 +44,9 @@ _REFERENCE: Final = re.compile(r"\$\{([^}$]+)\}")
 
 
 def own_settings(conf: Mapping[str, str], class_path: str) -> dict[str, str]:
-    """The settings of a conf that a store reads.
+    """The settings of a conf that a store reads; the whole conf for a class that is not ours.
 
-    For a class that is not ours that is the conf, without the logins of catalogs.
+    Logins of catalogs and services stay behind in either case (`logins`).
 
     Args:
         conf: the user's.
@@ -58,42 +58,52 @@ def own_settings(conf: Mapping[str, str], class_path: str) -> dict[str, str]:
 
 
 def settings_for(
-    conf: Mapping[str, str], uri: str | None = None, also: tuple[str, ...] = ()
+    conf: Mapping[str, str],
+    uri: str | None = None,
+    also: tuple[str, ...] = (),
+    named: tuple[str, ...] = (),
 ) -> dict[str, str]:
     """The settings of a conf that the store of a URI reads, or any store of ours.
 
-    A store that is not ours may read any key, so for its URIs only the logins of catalogs stay
-    behind.
+    A store that is not ours may read any key, so for its URIs the conf stays as it is, but for the
+    logins of catalogs and services (`logins`).
 
     Args:
         conf: the user's.
         uri: a table; `None` for all that may come.
         also: more keys that are wanted, or what they begin with.
+        named: such that are wanted though they are logins.
 
     Raises:
         LogStoreConfError: as `resolve`.
     """
     if uri is None:
-        return _chosen(conf, (*_OF_ANY, *_EVERY), also)
+        return _chosen(conf, (*_OF_ANY, *_EVERY), also, named)
     class_path = resolve(uri, conf).class_path
     if class_path not in _FAMILIES:
-        return without_logins(conf, [key for key in conf if key.startswith(also)])
-    return _chosen(conf, (*_OF_ANY, *_FAMILIES[class_path]), also)
+        return _without_logins(conf, named)
+    return _chosen(conf, (*_OF_ANY, *_FAMILIES[class_path]), also, named)
 
 
 def _chosen(
-    conf: Mapping[str, str], families: tuple[str, ...], also: tuple[str, ...] = ()
+    conf: Mapping[str, str],
+    families: tuple[str, ...],
+    also: tuple[str, ...] = (),
+    named: tuple[str, ...] = (),
 ) -> dict[str, str]:
     # fsspec's options may be secrets, and they begin as the keys of every store do.
     foreign = () if _FSSPEC in families else (_FSSPEC,)
-    asked_for = [key for key in conf if key.startswith(also)]
     chosen = {
         key: value
-        for key, value in without_logins(conf, asked_for).items()
-        if key.startswith(also)
+        for key, value in _without_logins(conf, named).items()
+        if key.startswith((*also, *named))
         or (_bare(key).startswith(families) and not _bare(key).startswith(foreign))
     }
     return _with_references(conf, chosen)
+
+
+def _without_logins(conf: Mapping[str, str], named: tuple[str, ...]) -> dict[str, str]:
+    return without_logins(conf, [key for key in conf if key.startswith(named)])
 
 
 def _bare(key: str) -> str:

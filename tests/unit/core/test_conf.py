@@ -71,11 +71,12 @@ def test_values_are_not_printed() -> None:
     )
 
 
-def test_a_pickle_has_the_storages_keys_and_no_login_of_a_catalog() -> None:
+def test_a_pickle_has_the_storages_keys_and_no_login_of_a_catalog_or_service() -> None:
     kept = {
         "spark.sql.catalog.lake.uri": "https://unity.example",
         "spark.sql.catalog.lake.auth.oauth.clientId": "a client",
         "spark.lakelog.catalog.lake.token.file": "/run/unity",
+        "spark.lakelog.commit.service.ca.file": "/run/ca.pem",
         "spark.hadoop.fs.s3a.secret.key": "executors read files",
     }
     logins = {
@@ -88,9 +89,19 @@ def test_a_pickle_has_the_storages_keys_and_no_login_of_a_catalog() -> None:
         "spark.sql.catalog.ice.uri": "https://user:t0ken@ice.example",
         "spark.sql.catalog.db.uri": "jdbc:postgresql://db/x?user=a&password=t0ken",
         "spark.sql.catalog.nessie.authentication.bearer": "t0ken",
+        # Who lacks its token commits by itself.
+        "spark.lakelog.commit.service": "https://commits.example",
+        "spark.lakelog.commit.service.token": "t0ken",
     }
     conf = DeltaConf({**kept, **logins})
     data = pickle.dumps(conf)
     assert b"t0ken" not in data
     assert dict(pickle.loads(data)) == kept
     assert copy.deepcopy(conf) is copy.copy(conf) is conf
+
+
+def test_a_service_whose_token_is_in_a_file_is_known_elsewhere_too() -> None:
+    service = "spark.lakelog.commit.service"
+    kept = {service: "https://commits.example", f"{service}.token.file": "/run/token"}
+    for more in ({}, {f"{service}.token": "t0ken"}):
+        assert dict(pickle.loads(pickle.dumps(DeltaConf({**kept, **more})))) == kept

@@ -47,12 +47,17 @@ FOREIGN = {
     "spark.sql.catalog.lake.auth.token": "CANARY-unity",
     "spark.lakelog.catalog.lake.token.command": "print CANARY-command",
     "spark.databricks.token": "CANARY-workspace",
+    "spark.lakelog.catalog.lake.token": "CANARY-catalog",
+    "spark.lakelog.commit.service": "https://CANARY-service",
+    "spark.lakelog.commit.service.token": "CANARY-commits",
     "spark.ssl.keyPassword": "CANARY-tls",
     "spark.authenticate.secret": "CANARY-rpc",
     "spark.redis.auth": "CANARY-redis",
     "spark.executorEnv.AWS_SECRET_ACCESS_KEY": "CANARY-env",
     "my.password": "CANARY-mine",
 }
+LOGINS = ("spark.lakelog.", "spark.sql.catalog.")
+"""What the keys of `FOREIGN` begin with that log in to catalogs and services."""
 EVERYTHING = {**FOREIGN, **{k: v for conf in STORES.values() for k, v in conf.items()}}
 
 
@@ -88,19 +93,20 @@ def test_where_the_table_is_not_known_yet_every_storage_may_come() -> None:
 
 
 @pytest.mark.parametrize("uri", [*STORES, "mine://t"])
-def test_no_pickle_of_a_store_has_the_login_of_a_catalog(uri: str) -> None:
+def test_no_pickle_of_a_store_has_the_login_of_a_catalog_or_service(uri: str) -> None:
     mine = {"spark.delta.logStore.mine.impl": "lakelog.logstores.MemoryLogStore"}
     sent = pickle.dumps(log_store_for(uri, {**EVERYTHING, **mine}))
-    logins = {value for key, value in FOREIGN.items() if ".catalog." in key}
-    assert len(logins) == 4
+    logins = {value for key, value in FOREIGN.items() if key.startswith(LOGINS)}
+    assert len(logins) == 7
     assert [each for each in sorted(logins) if each.encode() in sent] == []
 
 
-def test_a_store_of_the_users_own_keeps_the_conf_but_for_the_logins_of_catalogs() -> None:
+def test_a_store_of_the_users_own_keeps_the_whole_conf_but_for_logins() -> None:
     conf = {**FOREIGN, "spark.delta.logStore.mine.impl": "my.module.MyStore"}
-    assert settings_for(conf, "mine://t") == {k: v for k, v in conf.items() if ".catalog." not in k}
-    login = "spark.sql.catalog.lake."
-    assert f"{login}auth.token" in settings_for(conf, "mine://t", (login,))
+    kept = {key: value for key, value in conf.items() if not key.startswith(LOGINS)}
+    assert settings_for(conf, "mine://t") == kept
+    assert settings_for(conf, "mine://t", LOGINS) == kept
+    assert settings_for(conf, "mine://t", named=LOGINS) == conf
 
 
 def test_what_a_value_refers_to_comes_along() -> None:

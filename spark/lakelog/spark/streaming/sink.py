@@ -67,7 +67,7 @@ class BatchSink:
         self._started_by = traceparent(conf)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave behind what belongs to this process, and the logins of other catalogs."""
+        """Leave behind what belongs to this process, and logins but for the table's own catalog."""
         own: dict[str, Any] = {
             "_conf": without_logins(self._conf, keys_of_name(self._path, self._conf)),
             "_log": None,

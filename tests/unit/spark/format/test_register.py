@@ -28,6 +28,9 @@ FOREIGN = {
     "spark.sql.catalog.db.password": "CANARY",
     "spark.hadoop.javax.jdo.option.ConnectionPassword": "CANARY",
     "spark.mystore.token": "CANARY",
+    "spark.lakelog.catalog.lake.token": "CANARY",
+    "spark.lakelog.commit.service": "http://127.0.0.1:1",
+    "spark.lakelog.commit.service.token": "CANARY",
 }
 ROWS = StructType([StructField("id", LongType())])
 

@@ -74,10 +74,12 @@ def test_a_sink_takes_the_login_of_its_own_catalog_alone_along(target: str) -> N
         "spark.sql.catalog.lake.auth.token": "for-lake",
         "spark.sql.catalog.other.auth.token": "for-other",
         "spark.hadoop.fs.s3a.secret.key": "for-files",
+        "spark.lakelog.commit.service.token": "for-commits",
     }
     sent = pickle.dumps(BatchSink(target, conf, WriteOptions(mode="append"), "c"))
     assert (b"for-lake" in sent) == target.startswith("lake")
     assert b"for-other" not in sent
+    assert b"for-commits" not in sent
     assert b"for-files" in sent
 
 
