@@ -14,6 +14,8 @@ from support.faults import Crash, Fault
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from simulation.world import SteadyClock
+
 _PATIENCE = 60.0
 
 
@@ -53,6 +55,32 @@ def anything(_operation: str) -> bool:
     return True
 
 
+def stops_before(operation: str) -> Callable[[str], bool]:
+    """Stops before an operation, or before any if it is `one`.
+
+    And before a wait: whoever waits goes on for ever where no other does.
+    """
+    return anything if operation == "one" else (operation, "wait").__contains__
+
+
+_ROUNDS = 600
+
+
+def to_the_end(go_on: Callable[[], bool], clock: SteadyClock) -> None:
+    """Let all go on in turn until none has anything to do.
+
+    Args:
+        go_on: lets each go on until it waits; whether there was one.
+        clock: goes on, too, after a while, for those who wait until something is over.
+    """
+    for number in range(_ROUNDS):
+        if not go_on():
+            return
+        if number > _ROUNDS // 10:
+            clock.advance(1)
+    raise AssertionError("a process waits for what never comes")
+
+
 class Actor:
     """A thread that stops before each step and goes on when it is told to.
 
@@ -90,6 +118,13 @@ class Actor:
         else:
             self._go.release()
         assert self._back.acquire(timeout=_PATIENCE), f"stuck after {self.at}"
+
+    def go_on(self, fate: Fault, until: Callable[[str], bool]) -> None:
+        """Resume it unless it is done, and raise what its work has raised."""
+        if not self.is_done:
+            self.resume(fate, until)
+        if self.is_done and self.failure is not None:
+            raise self.failure
 
     def step(self, operation: str, path: str = "") -> Fault:
         """Stop before a step; called by the work.

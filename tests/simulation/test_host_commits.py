@@ -30,7 +30,7 @@ from lakelog.core.delta_log import DeltaLog
 from lakelog.core.transaction import host_commit, host_queue
 from lakelog.logstores.locks import LockHeldError
 from simulation.appends import APPEND, Append, complaints
-from simulation.scheduling import Actor, anything, one_at_a_time
+from simulation.scheduling import Actor, one_at_a_time, stops_before, to_the_end
 from simulation.storage import ProcessStore, Storage
 from simulation.world import SteadyClock
 from support.examples import examples
@@ -48,7 +48,6 @@ PROCESSES = 4
 _CALLS = ("mkfifo", "mkdir", "rename", "symlink", "unlink")
 _MAKES = ("mkfifo", "mkdir", "symlink")
 _names = itertools.count()
-_ROUNDS = 600
 
 
 @dataclass(frozen=True)
@@ -188,9 +187,7 @@ class _World:
 
     def _take(self, step: Go | str) -> None:
         if isinstance(step, Go):
-            # Whoever waits goes on for ever where no other does.
-            until = anything if step.until == "one" else (step.until, "wait").__contains__
-            self._resume(self.processes[step.who], step.fate, until)
+            self._resume(self.processes[step.who], step.fate, stops_before(step.until))
         elif step == "a late write arrives":
             self.storage.deliver_late()
         elif step == "the lock's file is deleted":
@@ -202,13 +199,11 @@ class _World:
     def _resume(self, process: _Process, fate: Fault, until: Callable[[str], bool]) -> None:
         if process.actor is None:
             process.actor = process.store.actor = Actor(lambda _actor: self._work(process))
-        actor = process.actor
-        if not actor.is_done:
-            actor.resume(fate, until)
-        if actor.is_done:
-            self._bury(process)
-            if actor.failure is not None:
-                raise actor.failure
+        try:
+            process.actor.go_on(fate, until)
+        finally:
+            if process.actor.is_done:
+                self._bury(process)
 
     def _bury(self, process: _Process) -> None:
         for fd in process.fifos:
@@ -218,15 +213,13 @@ class _World:
         process.fifos.clear()
 
     def _end(self) -> None:
-        for number in range(_ROUNDS):
+        def go_on() -> bool:
             living = [p for p in self.processes if p.actor is None or not p.actor.is_done]
-            if not living:
-                return
             for process in living:
                 self._resume(process, Fault.NONE, "wait".__eq__)
-            if number > _ROUNDS // 10:
-                self.clock.advance(1)
-        raise AssertionError("a process waits for what never comes")
+            return bool(living)
+
+        to_the_end(go_on, self.clock)
 
     def _work(self, process: _Process) -> None:
         self._of_thread[threading.current_thread()] = process

@@ -21,15 +21,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.core.catalogs.unity.wire import LostReplyError, NotSentError, Reply
 from lakelog.core.commit.loop import CommitLoop
 from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
 from lakelog.core.transaction import commit_service, service_commit
 from lakelog.core.transaction.commit_service import Answer, CommitService, ServedLog
 from lakelog.core.transaction.service_commit import ServiceCommits
+from lakelog.core.wire import LostReplyError, NotSentError, Reply
 from simulation.appends import Append, complaints
-from simulation.scheduling import Actor, anything, one_at_a_time
+from simulation.scheduling import Actor, one_at_a_time, stops_before, to_the_end
 from simulation.storage import ProcessStore, Storage
 from simulation.world import SteadyClock
 from support.examples import examples
@@ -45,7 +45,6 @@ pytestmark = pytest.mark.soak
 CLIENTS = 4
 """The last one commits without the service."""
 _names = itertools.count()
-_ROUNDS = 300
 
 
 @dataclass(frozen=True)
@@ -230,10 +229,10 @@ class _World:
     def _take(self, step: Step) -> None:
         match step:
             case Client():
-                self._resume_client(self.clients[step.who], step.fate, _until(step.until))
+                self._resume_client(self.clients[step.who], step.fate, stops_before(step.until))
             case Request() if step.which < len(self._asked):
                 asked = self._asked[step.which]
-                self._resume_request(asked, step.fate, _until(step.until))
+                self._resume_request(asked, step.fate, stops_before(step.until))
             case Request():
                 pass  # there is no such request
             case "a late write arrives":
@@ -260,9 +259,7 @@ class _World:
     def _resume_client(self, client: _Client, fate: Fault, until: Callable[[str], bool]) -> None:
         if client.actor is None:
             client.actor = client.store.actor = Actor(lambda actor: self._append(actor, client))
-        if not client.actor.is_done:
-            client.actor.resume(fate, until)
-            _check(client.actor)
+        client.actor.go_on(fate, until)
 
     def _append(self, actor: Actor, client: _Client) -> None:
         self._here[threading.current_thread()] = actor, client
@@ -277,24 +274,21 @@ class _World:
         if asked.is_over:
             return
         service.store.actor = actor
-        actor.resume(fate, until)
-        _check(actor)
+        actor.go_on(fate, until)
         if actor.is_dead:
             self._kill(service)
 
     def _end(self) -> None:
-        for number in range(_ROUNDS):
+        def go_on() -> bool:
             clients = [c for c in self.clients if c.actor is None or not c.actor.is_done]
             requests = [each for each in self._asked if not each.is_over]
-            if not (clients or requests):
-                return
             for client in clients:
                 self._resume_client(client, Fault.NONE, "wait".__eq__)
             for asked in requests:
                 self._resume_request(asked, Fault.NONE, "wait".__eq__)
-            if number > _ROUNDS // 10:
-                self.clock.advance(1)
-        raise AssertionError("a process waits for what never comes")
+            return bool(clients or requests)
+
+        to_the_end(go_on, self.clock)
 
     def complaints(self) -> list[str]:
         appends = itertools.chain.from_iterable(each.appends for each in self.clients)
@@ -302,16 +296,6 @@ class _World:
 
 
 _ALONE = DeltaConf.from_mapping({})
-
-
-def _until(text: str) -> Callable[[str], bool]:
-    # Whoever waits goes on for ever where no other does.
-    return anything if text == "one" else (text, "wait").__contains__
-
-
-def _check(actor: Actor) -> None:
-    if actor.is_done and actor.failure is not None:
-        raise actor.failure
 
 
 def play(steps: Sequence[Step], jobs: int = 1) -> _World:

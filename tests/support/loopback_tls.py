@@ -11,8 +11,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def tls_of_loopback(folder: Path) -> tuple[ssl.SSLContext, Path]:
-    """A server's context with a certificate of its own, and that certificate."""
+def tls_of_loopback(folder: Path, *, days: int = 1) -> tuple[ssl.SSLContext, Path]:
+    """A server's context with a certificate of its own, and that certificate.
+
+    Args:
+        folder: where its files are made.
+        days: until it ends; it has ended if negative.
+    """
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -29,8 +34,8 @@ def tls_of_loopback(folder: Path) -> tuple[ssl.SSLContext, Path]:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_before(now - datetime.timedelta(days=9))
+        .not_valid_after(now + datetime.timedelta(days=days))
         .add_extension(names, critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import io
+import contextlib
+import ipaddress
 import socket
-import ssl
-import time
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from lakelog.cli.bounded_server import BoundedServer, is_same
+from lakelog.cli.bounded_server import BoundedHandler, BoundedServer, is_same
 from lakelog.core.engine.commit import COMMIT_PATH, MOST_BYTES, refusal
 
 if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+    import ssl
 
     from lakelog.core.engine.commit import Answer, CommitService
 
 _CONNECTIONS: Final = 512
-_SECONDS: Final = 60
-"""For a client to greet, to send its whole request, or the next one, and to take the answer."""
 
 
 class CommitServer(BoundedServer):
     """Answers by a `CommitService`, each request in a thread."""
 
-    request_queue_size = 128
+    request_queue_size = _CONNECTIONS
 
     def __init__(
         self,
@@ -47,17 +43,24 @@ class CommitServer(BoundedServer):
             OSError: the address is taken, or none of this host.
         """
         self.service = service
-        self.tls = tls
-        self._token = token
+        self._token, self._host = token, address[0]
         if ":" in address[0]:
             self.address_family: int = socket.AF_INET6
-        super().__init__(address, _Handler, connections=_CONNECTIONS)
+        super().__init__(address, _Handler, connections=_CONNECTIONS, tls=tls)
 
     @property
-    def url(self) -> str:
-        """What clients are told."""
-        host = f"[{self.server_name}]" if ":" in self.server_name else self.server_name
-        return f"{'http' if self.tls is None else 'https'}://{host}:{self.server_port}"
+    def urls(self) -> list[str]:
+        """What clients may be told, the likeliest first."""
+        host = self._host
+        hosts = [host]
+        if _is_wildcard(host):
+            # A certificate names hosts; and a name that others don't know leads nowhere.
+            hosts = [*_addresses(is_v6=":" in host), socket.gethostname()]
+            if self.tls is not None:
+                hosts.reverse()
+        scheme = "http" if self.tls is None else "https"
+        shown = (f"[{each}]" if ":" in each else each for each in hosts)
+        return [f"{scheme}://{each}:{self.server_port}" for each in shown]
 
     def is_let_in(self, authorization: str) -> bool:
         """Whether a request has the token."""
@@ -65,59 +68,46 @@ class CommitServer(BoundedServer):
         return kind.lower() == "bearer" and is_same(given.strip(), self._token)
 
 
-class _Arriving(io.RawIOBase):
-    """What a client sends, while there is time for all of it, however slowly it comes."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self.until = 0.0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer, /) -> int:
-        left = self.until - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        self._connection.settimeout(left)
-        return self._connection.recv_into(buffer)
+def _is_wildcard(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server_version, sys_version = "lakelog", ""
+def _addresses(*, is_v6: bool) -> list[str]:
+    """Those by which this host reaches others; nothing is sent to find them."""
+    found = []
+    for family, other in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        if family == socket.AF_INET or is_v6:
+            with (
+                contextlib.suppress(OSError),  # it has no way there
+                socket.socket(family, socket.SOCK_DGRAM) as way,
+            ):
+                way.connect((other, 9))
+                found.append(way.getsockname()[0])
+    return found
+
+
+class _Handler(BoundedHandler):
     protocol_version = "HTTP/1.1"
-    timeout = _SECONDS
     disable_nagle_algorithm = True
 
-    def setup(self) -> None:
-        tls = self._server.tls
-        if tls is not None:
-            # In the connection's own thread: who is slow to greet keeps no other waiting.
-            self.request.settimeout(_SECONDS)
-            self.request = tls.wrap_socket(self.request, server_side=True)
-        super().setup()
-        self._arriving = _Arriving(self.connection)
-        self.rfile.close()
-        self.rfile = io.BufferedReader(self._arriving)
+    def refuse(self, status: HTTPStatus) -> None:
+        if status is HTTPStatus.NOT_IMPLEMENTED:
+            status = HTTPStatus.METHOD_NOT_ALLOWED
+        self._refuse(status, status.phrase)
 
-    def handle_one_request(self) -> None:
-        self._arriving.until = time.monotonic() + _SECONDS
-        super().handle_one_request()
-
-    def finish(self) -> None:
-        super().finish()
-        if isinstance(self.request, ssl.SSLSocket):
-            self.request.close()
-
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 (the name that the library calls)
         if not self._server.is_let_in(self.headers.get("Authorization", "")):
             self._refuse(HTTPStatus.UNAUTHORIZED, "the token is not the service's")
             return
         if self.path != COMMIT_PATH:
             self._refuse(HTTPStatus.NOT_FOUND, f"there is nothing but {COMMIT_PATH}")
             return
-        length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdecimal()) or "Transfer-Encoding" in self.headers:
+        length, *others = self.headers.get_all("Content-Length", [""])
+        is_number = length.isascii() and length.isdecimal() and not others
+        if not is_number or "Transfer-Encoding" in self.headers:
             self._refuse(HTTPStatus.LENGTH_REQUIRED, "a request says its length")
             return
         if len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES:
@@ -128,23 +118,8 @@ class _Handler(BaseHTTPRequestHandler):
         if len(body) < int(length):
             self.close_connection = True
             return
+        self.begin_to_answer()
         self._send(self._server.service.answer(body))
-
-    def send_error(
-        self,
-        code: int,
-        message: str | None = None,  # noqa: ARG002
-        explain: str | None = None,  # noqa: ARG002
-    ) -> None:
-        """Answer what is no request; nothing of it is repeated, for it may hold the token."""
-        status = HTTPStatus(code)
-        if status is HTTPStatus.NOT_IMPLEMENTED:
-            status = HTTPStatus.METHOD_NOT_ALLOWED
-        self.request_version: str = self.protocol_version
-        self._refuse(status, status.phrase)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Nothing: the service logs what it does."""
 
     @property
     def _server(self) -> CommitServer:
@@ -156,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(refusal(status, why))
 
     def _send(self, answer: Answer) -> None:
-        self.connection.settimeout(_SECONDS)
+        self.connection.settimeout(self.timeout)
         self.send_response(answer.status)
         self.send_header("Content-Type", "application/x-ndjson")
         self.send_header("Content-Length", str(len(answer.body)))

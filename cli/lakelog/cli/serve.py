@@ -136,9 +136,13 @@ def _serve_commits(
             f"{address[0]}:{address[1]} can't be had: {error.strerror}. Give another --listen."
         ) from None
     with until_stopped() as wait, server, _answering(server):
+        url, *others = server.urls
         line(f"# Committing to {', '.join(service.roots)}. For the conf of clients:")
-        line(f"{keys.COMMIT_SERVICE} {server.url}")
+        line(f"{keys.COMMIT_SERVICE} {url}")
         line(f"{keys.SERVICE_TOKEN_FILE} {token_file}")
+        if others:
+            line(f"# Or {', or '.join(others)}: choose what leads here from the host of a client,")
+            line("# and what the certificate names, if there is one.")
         wait()
         service.close(keys.TIME_BUDGET.of(conf))
 

@@ -20,6 +20,7 @@ from lakelog.core.features.protocol import check_readable, check_writable
 from lakelog.core.forks import reentrant_lock_of
 from lakelog.core.log.budget import LogBudget
 from lakelog.core.log.commit_identity import is_identifiable
+from lakelog.core.log.far import decides_afar
 from lakelog.core.log.news import read_news
 from lakelog.core.log.segment import list_log
 from lakelog.core.paths import normalize_table_uri
@@ -28,7 +29,6 @@ from lakelog.core.state.replay import State, advance, load_state, read_commits
 from lakelog.core.state.snapshot import Snapshot
 from lakelog.core.telemetry.catalogue import CHECKPOINT
 from lakelog.core.telemetry.switch import observing
-from lakelog.logstores import Scope
 from lakelog.logstores.limits import log_limit
 
 if TYPE_CHECKING:
@@ -161,9 +161,9 @@ class TableLog:
         return governed(self._store) is not None
 
     @cached_property
-    def is_far(self) -> bool:
-        """Internal, for the core: whether a request to the store is a journey."""
-        return self._store.capabilities.exclusive_create == Scope.CLUSTER
+    def decides_afar(self) -> bool:
+        """Internal, for the core: see `log.far`."""
+        return decides_afar(self._store)
 
     @property
     def clock(self) -> Clock:
@@ -252,7 +252,7 @@ class TableLog:
         """
         known, now = self._snapshot, self._clock.monotonic()
         is_due = (
-            not self.is_far
+            not self.decides_afar
             or now - self._seen_at >= _TRUSTED_SECONDS
             or now - self._met_others_at < _COMPANY_SECONDS
             or self._blind >= _BLIND_COMMITS
@@ -319,8 +319,8 @@ class TableLog:
             known.commit_info,
             modified=known.state.timestamp,
             most=_PROBES,
-            trusted=self.is_far and now - self._seen_at < _TRUSTED_SECONDS,
-            at_once=self.is_far,
+            trusted=self.decides_afar and now - self._seen_at < _TRUSTED_SECONDS,
+            at_once=self.decides_afar,
         )
         if seen is None:
             return commits, True

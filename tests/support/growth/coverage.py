@@ -63,7 +63,7 @@ _REASONS = {
         SetTransaction.last_updated_time
         Snapshot.partition_columns Snapshot.has_deletion_vectors
         DeltaLog.doubt DeltaLog.known_alone DeltaLog.note_commit DeltaLog.was_just_made
-        DeltaLog.held_files DeltaLog.is_far DeltaLog.may_hold Snapshot.held_files
+        DeltaLog.held_files DeltaLog.decides_afar DeltaLog.may_hold Snapshot.held_files
         DeltaLog.active_transaction OptimisticTransaction.attempts
         OptimisticTransaction.may_be_committed OptimisticTransaction.snapshot
         OptimisticTransaction.register_post_commit_hook

@@ -8,38 +8,54 @@ import json
 import os
 import signal
 import socket
+import ssl
 import stat
 import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
 from lakelog.cli import commit_server
+from lakelog.cli.app import app
 from lakelog.cli.commit_server import CommitServer
-from lakelog.core import DeltaLog, read_arrow, write_arrow
+from lakelog.core import DeltaLog, appender, read_arrow, write_arrow
+from lakelog.core.log.commit_identity import GROUP_TAG
+from lakelog.core.transaction import service_commit
 from lakelog.core.transaction.commit_service import CommitService
+from lakelog.core.transaction.service_commit import MOST_BYTES
+from lakelog.core.wire import Wire
 from support.commit_services import SERVICE, serving_commits
 from support.fault_proxy import FaultProxy
+from support.loopback_tls import tls_of_loopback
 from support.tables import new_table
-from support.terminal import lakelog
+from support.terminal import lakelog, runner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from lakelog.core.transaction.commit_service import Answer
+
 TOKEN = "a-token-of-this-test"
+
+
+@contextlib.contextmanager
+def _serving(root: Path, tls: ssl.SSLContext | None = None) -> Iterator[CommitServer]:
+    service = CommitService([str(root)], {})
+    with CommitServer(("127.0.0.1", 0), service, TOKEN, tls) as made:
+        thread = threading.Thread(target=made.serve_forever, daemon=True)
+        thread.start()
+        yield made
+        made.shutdown()
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[CommitServer]:
     """A server for the tables of a folder."""
-    service = CommitService([str(tmp_path)], {})
-    with CommitServer(("127.0.0.1", 0), service, TOKEN, None) as made:
-        thread = threading.Thread(target=made.serve_forever, daemon=True)
-        thread.start()
+    with _serving(tmp_path) as made:
         yield made
-        made.shutdown()
 
 
 def _ask(
@@ -148,7 +164,7 @@ def test_tls_by_a_certificate_of_ones_own(tmp_path: Path) -> None:
 def test_who_sends_byte_by_byte_has_no_more_time(
     server: CommitServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commit_server, "_SECONDS", 0.5)
+    monkeypatch.setattr(commit_server._Handler, "timeout", 0.5)
     with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
         connection.settimeout(0.05)
         is_open = True
@@ -159,6 +175,180 @@ def test_who_sends_byte_by_byte_has_no_more_time(
                     is_open = connection.recv(1) != b""
                 except ConnectionError:
                     is_open = False
+
+
+def _is_hung_up(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def test_neither_an_idle_client_nor_a_slow_one_keeps_others_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit_server, "_CONNECTIONS", 2)
+    with _serving(tmp_path) as server, contextlib.ExitStack() as opened:
+        place = "127.0.0.1", server.server_port
+
+        def connected() -> socket.socket:
+            return opened.enter_context(socket.create_connection(place, timeout=60))
+
+        idle, slow = connected(), connected()
+        slow.sendall(b"POST /commit HTTP/1.1\r\nContent-")
+        assert _ask(server, "GET", "/", None)[0] == 405
+        assert _is_hung_up(idle)  # it had waited the longest
+        slow.sendall(b"Length")
+        for _ in range(2):
+            connected()
+        assert _is_hung_up(slow)
+        assert _ask(server, "GET", "/", None)[0] == 405
+
+
+def test_whoever_is_answered_is_not_hung_up_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit_server, "_CONNECTIONS", 1)
+    begun, go_on, answer = threading.Event(), threading.Event(), CommitService.answer
+
+    def answering(service: CommitService, body: bytes) -> Answer:
+        begun.set()
+        assert go_on.wait(60)
+        return answer(service, body)
+
+    monkeypatch.setattr(CommitService, "answer", answering)
+    authorization = {"Authorization": f"Bearer {TOKEN}"}
+    with _serving(tmp_path) as server, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(_ask, server, "POST", "/commit", b"x", **authorization)
+        assert begun.wait(60)
+        with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as late:
+            assert _is_hung_up(late)
+        go_on.set()
+        assert first.result(60)[0] == 400
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+def test_whoever_sends_much_by_a_wrong_token_hears_so(tmp_path: Path, is_tls: bool) -> None:
+    context, certificate = tls_of_loopback(tmp_path)
+    with _serving(tmp_path, context if is_tls else None) as server:
+        trust = ssl.create_default_context(cafile=certificate)
+        wire = Wire(server.urls[0], 60.0, key="k", trust=trust, is_direct_here=True)
+        for token in ("wrong", TOKEN):
+            headers = {"Authorization": f"Bearer {token}"}
+            reply = wire.send("POST", "/commit", b"x" * MOST_BYTES, headers)
+            assert reply.status == (400 if token == TOKEN else 401)
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0"])
+def test_the_address_that_is_printed_leads_there(tmp_path: Path, listen: str) -> None:
+    table, token = new_table(str(tmp_path / "t")).table, tmp_path / "token"
+    with serving_commits(tmp_path, token, "--plain", listen=listen) as (process, url):
+        assert "//0.0.0.0" not in url
+        assert "[::]" not in url
+        assert process.stdout is not None
+        assert "choose what leads here" in process.stdout.readline()
+        conf = {SERVICE: url, f"{SERVICE}.token.file": str(token)}
+        write_arrow(table, {"id": [1]}, mode="append", conf=conf)
+    assert _served(table) == [1]
+
+
+def test_a_name_is_printed_as_it_was_given(tmp_path: Path) -> None:
+    service = CommitService([str(tmp_path)], {})
+    with CommitServer(("localhost", 0), service, TOKEN, None) as server:
+        assert server.urls == [f"http://localhost:{server.server_port}"]
+
+
+def _served(table: str) -> list[int]:
+    """The versions that a service has made."""
+    return [
+        entry.version
+        for entry in reversed(DeltaLog.for_table(table).history())
+        if GROUP_TAG in (entry.commit_info.get("tags") or {})
+    ]
+
+
+def test_commands_and_appenders_are_clients(tmp_path: Path) -> None:
+    table, token = new_table(str(tmp_path / "t")).table, tmp_path / "token"
+    rows = tmp_path / "rows.json"
+    rows.write_text('{"id": 1}\n')
+    with serving_commits(tmp_path, token) as (_, url):
+        conf = {SERVICE: url, f"{SERVICE}.token.file": str(token)}
+        for words in (["write", table, str(rows), "--mode", "append"], ["optimize", table]):
+            assert lakelog(*words, conf=conf).code == 0
+        options = ["--app-id", "a", *(f"--conf={key}={value}" for key, value in conf.items())]
+        for _ in range(2):  # the second time it is there
+            ran = runner().invoke(app, ["append", table, *options], input='{"id": 2}\n')
+            assert ran.exit_code == 0, ran.output
+        with appender(table, app_id="b", every="50ms", conf=conf) as given:
+            given.append([{"id": 3}], seq=1)
+    assert sorted(read_arrow(table)["id"].to_pylist()) == [1, 2, 3]
+    assert _served(table) == [1, 2, 3]
+
+
+def test_two_lengths_of_a_request_are_none(server: CommitServer) -> None:
+    # A proxy on the way may have believed the other one.
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as connection:
+        head = f"POST /commit HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\n"
+        connection.sendall(f"{head}Content-Length: 1\r\nContent-Length: 9\r\n\r\nx".encode())
+        assert connection.recv(12) == b"HTTP/1.1 411"
+
+
+def test_a_certificate_that_ended_keeps_no_append_from_its_table(tmp_path: Path) -> None:
+    table = new_table(str(tmp_path / "t")).table
+    context, certificate = tls_of_loopback(tmp_path, days=-1)
+    with _serving(tmp_path, context) as server:
+        conf = {SERVICE: server.urls[0], f"{SERVICE}.token": TOKEN}
+        conf[f"{SERVICE}.ca.file"] = str(certificate)
+        write_arrow(table, {"id": [1]}, mode="append", conf=conf)
+    assert DeltaLog.for_table(table).snapshot.version == 1
+    assert _served(table) == []
+
+
+def test_files_of_a_client_that_change_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_commit, "_AWAY_SECONDS", 0.0)
+    table = new_table(str(tmp_path / "t")).table
+    for name in ("other", "own"):
+        (tmp_path / name).mkdir()
+    _, other = tls_of_loopback(tmp_path / "other")
+    context, own = tls_of_loopback(tmp_path / "own")
+    token, trusted = tmp_path / "token", tmp_path / "ca.pem"
+    with _serving(tmp_path, context) as server:
+        conf = {SERVICE: server.urls[0], f"{SERVICE}.token.file": str(token)}
+        conf[f"{SERVICE}.ca.file"] = str(trusted)
+        for number, (word, file) in enumerate(((TOKEN, other), ("wrong", own), (TOKEN, own)), 1):
+            token.write_text(word)
+            trusted.write_bytes(file.read_bytes())
+            os.utime(trusted, ns=(number, number))
+            write_arrow(table, {"id": [number]}, mode="append", conf=conf)
+    assert DeltaLog.for_table(table).snapshot.version == 3
+    assert _served(table) == [3]
+
+
+def test_a_child_of_a_client_asks_by_a_connection_of_its_own(tmp_path: Path) -> None:
+    table, token = new_table(str(tmp_path / "t")).table, tmp_path / "token"
+    with serving_commits(tmp_path, token) as (_, url):
+        conf = {SERVICE: url, f"{SERVICE}.token.file": str(token)}
+        log = DeltaLog.for_table(table, conf)
+        write_arrow(log, {"id": [0]}, mode="append")  # its connection is kept
+        children = []
+        for child in (1, 2):
+            if pid := os.fork():
+                children.append(pid)
+                continue
+            try:
+                for number in range(5):
+                    write_arrow(log, {"id": [10 * child + number]}, mode="append")
+            except BaseException:
+                os._exit(1)
+            os._exit(0)
+        for number in range(1, 6):
+            write_arrow(log, {"id": [number]}, mode="append")
+        assert [os.waitpid(pid, 0)[1] for pid in children] == [0, 0]
+    numbers = [*range(6), *range(10, 15), *range(20, 25)]
+    assert sorted(read_arrow(table)["id"].to_pylist()) == numbers
+    assert _served(table) == [*range(1, DeltaLog.for_table(table).snapshot.version + 1)]
 
 
 _FAULTS = ("drop_reply", "cut_reply", "tear_reply", "tell:500", "page:502", "twice", "die")

@@ -11,12 +11,11 @@ import hashlib
 import logging
 import secrets
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from lakelog.cli.bounded_server import BoundedServer, is_same
+from lakelog.cli.bounded_server import BoundedHandler, BoundedServer, is_same
 from lakelog.cli.ui.frame import bare_page
 
 if TYPE_CHECKING:
@@ -27,8 +26,6 @@ _NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 """By which a browser of this host, or one behind `ssh -L`, may call the server."""
 _METHODS: Final = ("GET", "HEAD")
 _CONNECTIONS: Final = 64
-_SECONDS: Final = 30
-"""For a browser to send its request."""
 _COOKIE_SECONDS: Final = 7 * 24 * 60 * 60
 _ASSETS: Final = {
     "report.css": ("lakelog.cli.report", "text/css"),
@@ -96,11 +93,10 @@ class UiServer(BoundedServer):
         )
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server_version, sys_version = "lakelog", ""
-    timeout = _SECONDS
+class _Handler(BoundedHandler):
+    timeout = 30.0
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 (the name that the library calls)
         try:
             url = urlsplit(self.path)
         except ValueError:
@@ -119,9 +115,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif not self._is_let_in():
             self._send(_REFUSED)
         else:
+            self.begin_to_answer()
             self._send(self._answered(url.path, fields))
 
-    def do_HEAD(self) -> None:
+    def do_HEAD(self) -> None:  # noqa: N802 (the name that the library calls)
         self.do_GET()
 
     def parse_request(self) -> bool:
@@ -134,20 +131,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(refused, {"Allow": ", ".join(_METHODS)})
         return False
 
-    def send_error(
-        self,
-        code: int,
-        message: str | None = None,  # noqa: ARG002
-        explain: str | None = None,  # noqa: ARG002
-    ) -> None:
-        """Answer what is no request; nothing of it is repeated, for it may hold the token."""
-        status = HTTPStatus(code)
-        # With its headers, also where the version of HTTP is what is wrong.
-        self.request_version: str = self.protocol_version
+    def refuse(self, status: HTTPStatus) -> None:
         self._send(Answer(f"{status.phrase}.\n", status, _TEXT))
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Nothing: an address may hold the token, and the terminal is the user's."""
 
     @property
     def _ui(self) -> UiServer:

@@ -50,10 +50,10 @@ from lakelog.core.errors import (
 )
 from lakelog.core.events import CommitOutcome
 from lakelog.core.log.commit_identity import added_by, transactions_of
+from lakelog.core.log.far import decides_afar
 from lakelog.core.log.file_names import commit_path, log_path
 from lakelog.core.log.segment import list_log
 from lakelog.core.telemetry.switch import observed_wait
-from lakelog.logstores.contract import Scope
 from lakelog.logstores.limits import limited
 from lakelog.logstores.threads import beside
 
@@ -340,7 +340,7 @@ class CommitLoop:
         # Wait first, look then: what is seen just before the next write is seen fresh.
         left = deadline - self._clock.monotonic()
         pace = attempt.write_seconds
-        if self._is_far:
+        if decides_afar(self._store):
             # The first write of a process also imports and connects, and takes longest where many
             # begin at once: by it they would all wait while one writer has the table to itself.
             if has_looked:
@@ -463,11 +463,6 @@ class CommitLoop:
         found = listing.commits.get(version)
         return self._clock.now_ms() if found is None else found.modification_time
 
-    @property
-    def _is_far(self) -> bool:
-        """Whether a request is a journey."""
-        return self._store.capabilities.exclusive_create == Scope.CLUSTER
-
     def _fence(self, attempt: Attempt) -> bool:
         """Look whether what was read is still in the log, unless that was done a moment ago.
 
@@ -484,7 +479,7 @@ class CommitLoop:
         check, self._check = self._check, None
         if check is None:
             self._writer.repeat(self._check_fence)
-        elif self._is_far:
+        elif decides_afar(self._store):
             self._check_both(check)
         else:
             self._writer.repeat(self._check_fence)

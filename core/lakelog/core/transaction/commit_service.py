@@ -136,27 +136,36 @@ class CommitService:
         except Exception as exc:  # whatever hostile bytes lead to
             return refusal(HTTPStatus.BAD_REQUEST, f"this is no request: {type(exc).__name__}")
         place = asked.table, asked.request.joined.txn_id
-        with self._mutex:
-            running = self._running.get(place)
-            is_mine = running is None
-            if running is None:
-                if self._is_closed:
-                    return refusal(HTTPStatus.CONFLICT, "the service is about to stop")
-                if len(self._running) >= _MOST_WAITING:
-                    return refusal(HTTPStatus.TOO_MANY_REQUESTS, "too many requests wait")
-                running = self._running[place] = Future()
-        if is_mine:
-            answer = _UNKNOWN
+        mine, answer = Future[Answer](), _UNKNOWN
+        try:
+            with self._mutex:
+                running = self._running.get(place)
+                if running is None:
+                    if self._is_closed:
+                        return refusal(HTTPStatus.CONFLICT, "the service is about to stop")
+                    if len(self._running) >= _MOST_WAITING:
+                        return refusal(HTTPStatus.TOO_MANY_REQUESTS, "too many requests wait")
+                    self._running[place] = mine
+            if running is not None:
+                return running.result()
+            answer = self._answered(asked)
+        except Exception:
+            logger.warning("%s: a request has no answer", asked.table, exc_info=True)
+        finally:
             try:
-                answer = self._answered(asked)
-            except Exception:
-                logger.warning("%s: a request has no answer", asked.table, exc_info=True)
-            finally:
-                with self._mutex:
-                    del self._running[place]
-                    self._idle.notify_all()
-                running.set_result(answer)
-        return running.result()
+                self._end(place, mine, answer)
+            finally:  # whatever comes in the line above must leave nobody waiting
+                self._end(place, mine, answer)
+        return answer
+
+    def _end(self, place: tuple[str, str], mine: Future[Answer], answer: Answer) -> None:
+        """Tell those who have asked the same, if this request is the one that is committed."""
+        if not mine.done():
+            mine.set_result(answer)
+        with self._mutex:
+            if self._running.get(place) is mine:
+                del self._running[place]
+                self._idle.notify_all()
 
     def _check_place(self, table: str) -> None:
         parts = unquote(table).split("://", 1)[-1].split("/")

@@ -269,15 +269,21 @@ class Committer:
             ),
             waited=lambda seconds: observed_wait(self._conf, self._table, "turn", seconds),
         )
+
+        def here() -> int:
+            if hosted:
+                from lakelog.core.transaction.host_commit import HostCommits
+
+                return HostCommits(log).commit(member, lambda: log.known_snapshot)
+            if together.is_grouped:
+                return group_of(log).commit(member, lambda: log.known_snapshot)
+            return member.alone()
+
         if served:
             from lakelog.core.transaction.service_commit import ServiceCommits
 
-            return ServiceCommits(log).commit(member)
-        if hosted:
-            from lakelog.core.transaction.host_commit import HostCommits
-
-            return HostCommits(log).commit(member, lambda: log.known_snapshot)
-        return group_of(log).commit(member, lambda: log.known_snapshot)
+            return ServiceCommits(log).commit(member, here)
+        return here()
 
     def _run_together(self, base: Snapshot, members: Sequence[Joined], watch: Watch | None) -> Fate:
         """One commit of several transactions, this one among them; not made yet."""
@@ -511,7 +517,7 @@ class Committer:
             try:
                 version = loop.do_commit_retry_iteratively()
             finally:
-                if self.delta_log.is_far:
+                if self.delta_log.decides_afar:
                     self.delta_log.note_commit(loop.made)
         self._committed = True
         found = loop.found

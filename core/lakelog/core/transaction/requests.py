@@ -77,6 +77,7 @@ def to_bytes(member: Member) -> bytes:
         "metrics": dict(operation.metrics),
         "note": operation.user_metadata,
         "tags": dict(operation.tags),
+        "actions": len(member.actions),
     }
     lines = [orjson.dumps(header), *(each.to_json().encode() for each in member.actions)]
     return b"\n".join(lines)
@@ -86,6 +87,8 @@ def from_bytes(name: str, data: bytes) -> Request:
     """What `to_bytes` made; anything may be raised where it did not."""
     first, *lines = data.split(b"\n")
     header: dict[str, Any] = orjson.loads(first)
+    if header["actions"] != len(lines):  # as of a part that ends with a line
+        raise ValueError("a part of the request is missing")
     actions: Sequence[Action] = tuple(action_from_json(line) for line in lines)
     operation = Operation(
         header["name"], header["parameters"], header["metrics"], header["note"], header["tags"]

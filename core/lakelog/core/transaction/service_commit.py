@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from lakelog.core.catalogs.unity.wire import LostReplyError, NotSentError, Wire
 from lakelog.core.commit.attempt import Landing
 from lakelog.core.commit.commit_settings import CommitSettings
 from lakelog.core.commit.prepare import engine_info
@@ -47,16 +46,19 @@ from lakelog.core.transaction.requests import (
     to_stats,
     waiting_for_others,
 )
+from lakelog.core.wire import LostReplyError, NotSentError, Wire
 from lakelog.logstores import keys
 from lakelog.logstores.locations import without_secrets
 
 if TYPE_CHECKING:
-    from lakelog.core.catalogs.unity.wire import Reply
+    from collections.abc import Callable
+
     from lakelog.core.conf import DeltaConf
     from lakelog.core.events import CommitStats
     from lakelog.core.hooks.post_commit import CommittedTransaction
     from lakelog.core.table_log import TableLog
     from lakelog.core.transaction.group import Member
+    from lakelog.core.wire import Reply
 
 logger: logging.Logger = logging.getLogger("lakelog")
 
@@ -82,13 +84,15 @@ class ServiceCommits:
         self._log = log
         self._limits = log.conf.derived(CommitSettings).limits
         url = log.conf.read(keys.COMMIT_SERVICE) or ""
-        self._service = _service(url, log.conf.read(keys.SERVICE_CA_FILE) or None)
+        trust = log.conf.read(keys.SERVICE_CA_FILE) or None
+        self._service = _service(url, trust, _modified(trust))
 
-    def commit(self, member: Member) -> int:
+    def commit(self, member: Member, otherwise: Callable[[], int]) -> int:
         """Let the service commit a transaction, or commit it here.
 
         Args:
             member: the transaction.
+            otherwise: commits it where the service was not asked, or refused it.
 
         Returns:
             The version that holds the commit.
@@ -99,21 +103,33 @@ class ServiceCommits:
         service = self._service
         body = None if service.is_away_from(self._log.table) else self._asking(member)
         if body is None or len(body) > MOST_BYTES:
-            return member.alone()
+            return otherwise()
         token = _token(self._log.conf)
         member.share(waiting_for_others(self._log.table))
         began = time.monotonic()
-        committed: CommittedTransaction | None = None
+        landing: Landing | None = None
         try:
             heard = self._ask(body, token)
             member.waited(time.monotonic() - began)
-            if isinstance(heard, _Landed):
-                committed = self._checked(member, heard)
-            elif isinstance(heard, _Silent):
+            committed = self._checked(member, heard) if isinstance(heard, _Landed) else None
+            if isinstance(heard, _Landed) and committed is not None:
+                return self._conclude(member, heard, committed)
+            if isinstance(heard, _Silent):
                 service.tell(self._log.table, f"what it did is not known ({heard.why})")
+            if not isinstance(heard, _Refused):
+                landing = self._leave_open(member)
+                return member.alone()
+            service.tell(self._log.table, heard.why)
+            member.share(None)
+        except CommitOutcomeUnknownError:
+            raise
         except Exception as exc:
-            # Of a signal's handler, as one that limits a job.
-            self._leave_open(member)
+            # Of what knows of no doubt, as where a lock can't be had, or of a signal's handler, as
+            # one that limits a job.
+            if member.after() is not None or (landing is not None and landing.version is not None):
+                raise
+            if landing is None:
+                self._leave_open(member)
             raise self._unknown(member) from exc
         except BaseException as exc:
             exc.add_note(
@@ -121,22 +137,7 @@ class ServiceCommits:
                 f"{service} committed it; it landed if a version's commitInfo names it."
             )
             raise
-        if isinstance(heard, _Refused):
-            member.share(None)
-            service.tell(self._log.table, heard.why)
-            return member.alone()
-        if isinstance(heard, _Landed) and committed is not None:
-            return self._conclude(member, heard, committed)
-        landing = self._leave_open(member)
-        try:
-            return member.alone()
-        except CommitOutcomeUnknownError:
-            raise
-        except Exception as exc:
-            # Raised before the loop began, as where a lock can't be had: it knows of no doubt.
-            if landing.version is None:
-                raise self._unknown(member) from exc
-            raise
+        return otherwise()
 
     def _unknown(self, member: Member) -> CommitOutcomeUnknownError:
         path = commit_path(self._log.table, member.snapshot.version + 1)
@@ -164,11 +165,13 @@ class ServiceCommits:
 
     def _ask(self, body: bytes, token: str) -> _Heard:
         """Ask until an answer comes back; each time by the same id."""
-        until = time.monotonic() + self._limits.reserve
+        reserve = self._limits.reserve
+        until = time.monotonic() + reserve
         lost: Exception | None = None
         for _ in range(_ASKS):
             left = until - time.monotonic()
-            if left <= 0:
+            if left <= 0:  # it stands still: for as long it is not asked again
+                self._service.note_away(reserve)
                 break
             try:
                 heard = _heard(self._service.send(body, token, left))
@@ -293,9 +296,9 @@ class _Service:
         """Whether it could not be reached a moment ago, or has another table by that name."""
         return time.monotonic() < self._away_until or table in self._others
 
-    def note_away(self) -> None:
-        """It can't be reached."""
-        self._away_until = time.monotonic() + _AWAY_SECONDS
+    def note_away(self, seconds: float = 0.0) -> None:
+        """It can't be reached, or has not answered for so long."""
+        self._away_until = time.monotonic() + max(_AWAY_SECONDS, seconds)
 
     def send(self, body: bytes, token: str, seconds: float) -> Reply:
         """Make one request; see `Wire.send`."""
@@ -324,8 +327,16 @@ class _Service:
 
 
 @functools.lru_cache(maxsize=64)
-def _service(url: str, trust: str | None) -> _Service:
+def _service(url: str, trust: str | None, _changed: int) -> _Service:
     return _Service(url, trust)
+
+
+def _modified(path: str | None) -> int:
+    """When a file of certificates was changed: others are believed from then on."""
+    try:
+        return 0 if path is None else Path(path).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _trusting(path: str) -> ssl.SSLContext:

@@ -15,7 +15,6 @@ import pytest
 from lakelog.core import DeltaLog, read_arrow, write_arrow
 from lakelog.core.catalogs import resolution
 from lakelog.core.catalogs.unity import client
-from lakelog.core.catalogs.unity.wire import LostReplyError, NotSentError, Reply, Wire
 from lakelog.core.clock import SystemClock
 from lakelog.core.errors import (
     CommitOutcomeUnknownError,
@@ -24,6 +23,7 @@ from lakelog.core.errors import (
     TableNotFoundError,
 )
 from lakelog.core.hooks.background import wait_for_all
+from lakelog.core.wire import LostReplyError, NotSentError, Reply, Wire
 from support.examples import seeds
 from support.unity_server import UnityServer, Ways
 from support.unity_tables import make_table

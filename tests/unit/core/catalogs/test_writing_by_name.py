@@ -19,7 +19,6 @@ from lakelog.core import (
     write_arrow,
 )
 from lakelog.core.alter import set_properties, unset_properties
-from lakelog.core.catalogs.unity.wire import NotSentError, Reply, Wire
 from lakelog.core.errors import (
     CatalogError,
     CommitOutcomeUnknownError,
@@ -27,6 +26,7 @@ from lakelog.core.errors import (
     UnsupportedFeatureError,
 )
 from lakelog.core.hooks.background import wait_for_all
+from lakelog.core.wire import NotSentError, Reply, Wire
 from support.manual_clock import ManualClock
 from support.unity_server import FaultError, Request, UnityServer, Ways, serving
 from support.unity_tables import make_table, other_client_commits

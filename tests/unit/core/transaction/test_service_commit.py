@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
+import shutil
 import threading
+import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,9 +17,8 @@ from unittest import mock
 
 import pytest
 
-from lakelog.core import DeltaLog, Operation, appender, read_arrow, write_arrow
+from lakelog.core import DeltaLog, Operation, appender, read_arrow, restore, write_arrow
 from lakelog.core.actions import SetTransaction
-from lakelog.core.catalogs.unity.wire import LostReplyError, NotSentError, Reply
 from lakelog.core.commit.prepare import engine_info
 from lakelog.core.errors import (
     CommitOutcomeUnknownError,
@@ -31,7 +33,11 @@ from lakelog.core.transaction import commit_service, committer, service_commit
 from lakelog.core.transaction.commit_service import CommitService, ServedLog
 from lakelog.core.transaction.committer import Committer
 from lakelog.core.transaction.group import CommitGroups, Joined, joint_actions, joint_operation
+from lakelog.core.transaction.host_commit import HostCommits
 from lakelog.core.transaction.requests import FORM, kind_of
+from lakelog.core.wire import LostReplyError, NotSentError, Reply
+from lakelog.logstores import LocalLogStore
+from support.manual_clock import ManualClock
 from support.tables import add_file, new_table
 
 if TYPE_CHECKING:
@@ -252,6 +258,7 @@ def _body(txn: OptimisticTransaction, table: str) -> bytes:
         "metrics": {},
         "note": None,
         "tags": {},
+        "actions": 1,
     }
     lines = [json.dumps(each) for each in (about, header)]
     return "\n".join([*lines, joined.actions[0].to_json()]).encode()
@@ -342,6 +349,197 @@ def test_a_service_that_is_away_is_said_once_and_not_asked_again_at_once(
     (said,) = [each.getMessage() for each in caplog.records if "made here" in each.getMessage()]
     assert "can't be reached" in said
     assert "secret-token" not in caplog.text
+
+
+def test_a_service_that_stands_still_is_not_waited_for_at_each_commit(
+    table: str, network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = ManualClock()
+    monkeypatch.setattr(service_commit, "time", clock)
+
+    def still(_body: bytes) -> Reply:
+        clock.advance(90)
+        raise LostReplyError("timed out")
+
+    network.faults = [still, still]
+    for number, (pause, asked) in enumerate([(0, 1), (80, 1), (11, 2), (91, 3)], 1):
+        clock.advance(pause)
+        assert _begun(network, table).commit([add_file(f"f{number}")], APPEND) == number
+        assert network.asked == asked
+
+
+@pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
+def test_the_word_of_a_proxy_proves_nothing_and_deletes_nothing(
+    network: Network, status: int
+) -> None:
+    table = str(network.table)
+    write_arrow(table, {"id": [0]}, mode="overwrite", schema_mode="overwrite")
+
+    def answered(body: bytes) -> Reply:
+        network.kept.append(body)  # it is on its way all the same
+        _alter(table)
+        return Reply(status, b"upstream connect error", None, None)
+
+    network.faults = [answered]
+    with pytest.raises(CommitOutcomeUnknownError):
+        write_arrow(table, {"id": [1]}, mode="append", conf=network.conf)
+    assert len(list(network.table.glob("*.parquet"))) == 2
+
+
+def test_a_request_that_comes_very_late_finds_its_commit_or_is_refused(
+    table: str, network: Network
+) -> None:
+    network.faults = [network.lost, network.down]
+    txn = _begun(network, table)
+    assert txn.commit([add_file("f")], APPEND) == 1
+    for number in range(9):
+        DeltaLog.for_table(table).start_transaction().commit([add_file(f"g{number}")], APPEND)
+    for most in (9, 8):  # it is 9 versions behind
+        network.service = CommitService([table], {})  # which has committed nothing
+        with mock.patch.object(commit_service, "_MOST_BEHIND", most + 1):
+            (late,) = network.deliver()
+        assert late.status == (200 if most == 9 else 409)
+    assert _places(table)["f"] == [1]
+
+
+def _drop(table: str) -> None:
+    shutil.rmtree(table)
+
+
+def _make_again(table: str) -> None:
+    shutil.rmtree(table)
+    new_table(table)
+
+
+def _set_back(table: str) -> None:
+    restore(table, 1)
+
+
+_MEANWHILE: dict[Callable[[str], None], dict[str, list[int]]] = {
+    _drop: {},
+    _make_again: {},
+    _alter: {"f": [1], "g": [2]},
+    _set_back: {"f": [1], "g": [2], "a": [4], "b": [4]},
+}
+"""And the files that there are, then; `a` and `b` are those of requests that waited."""
+
+
+@pytest.mark.parametrize("meanwhile", _MEANWHILE, ids=lambda each: each.__name__)
+def test_what_becomes_of_a_table_while_requests_wait_is_minded(
+    table: str, network: Network, meanwhile: Callable[[str], None]
+) -> None:
+    for name in ("f", "g"):
+        _begun(network, table).commit([add_file(name)], APPEND)
+    txns = [_begun(network, table) for _ in range(2)]
+    goes_on, entered = threading.Event(), threading.Semaphore(0)
+    enter, lead = CommitGroups.enter, CommitGroups._lead
+
+    def entering(self: CommitGroups, member: Any) -> None:
+        enter(self, member)
+        entered.release()
+
+    def leading(self: CommitGroups, *args: Any) -> int | None:
+        assert goes_on.wait(_PATIENCE)
+        return lead(self, *args)
+
+    with (
+        mock.patch.object(CommitGroups, "enter", entering),
+        mock.patch.object(CommitGroups, "_lead", leading),
+        ThreadPoolExecutor(2) as pool,
+    ):
+        told = [
+            pool.submit(txn.commit, [add_file(name)], APPEND)
+            for name, txn in zip("ab", txns, strict=True)
+        ]
+        for _ in txns:
+            assert entered.acquire(timeout=_PATIENCE)
+        meanwhile(table)
+        goes_on.set()
+        failures = [each.exception(_PATIENCE) for each in told]
+    found = {} if meanwhile is _drop else _places(table)
+    assert (meanwhile is _drop) != DeltaLog.for_table(table).table_exists()
+    assert found.keys() == _MEANWHILE[meanwhile].keys()
+    for name, failure, txn in zip("ab", failures, txns, strict=True):
+        assert (failure is None) == (name in found)
+        assert failure is None or not txn.may_be_committed
+
+
+def test_two_services_of_one_table_and_clients_of_both(table: str, network: Network) -> None:
+    services, turns = [network.service, CommitService([table], {})], itertools.count()
+
+    def either(body: bytes) -> Reply:
+        answer = services[next(turns) % 2].answer(body)
+        return Reply(answer.status, answer.body, None, None)
+
+    network.faults = [either] * 24
+    with ThreadPoolExecutor(6) as pool:
+        told = {
+            f"f{number}": pool.submit(
+                lambda name: _begun(network, table).commit([add_file(name)], APPEND), f"f{number}"
+            )
+            for number in range(24)
+        }
+    assert _places(table) == {name: [each.result()] for name, each in told.items()}
+
+
+@pytest.mark.parametrize("hours", [-5, 5])
+def test_a_client_whose_clock_is_wrong_by_hours(
+    tmp_path: Path, network: Network, hours: int
+) -> None:
+    own = {"delta.enableInCommitTimestamps": "true"}
+    table = new_table(str(tmp_path / "timed"), properties=own).table
+    network.service = CommitService([table], {})
+    clock = ManualClock(int(time.time() * 1000) + hours * 3600_000)
+    for number in (1, 2):
+        log = DeltaLog.for_table(table, network.conf, clock if number == 1 else None)
+        assert log.start_transaction().commit([add_file(f"f{number}")], APPEND) == number
+    assert network.asked == 2
+    times = [entry.timestamp for entry in DeltaLog.for_table(table).history()]
+    assert times == sorted(times, reverse=True)
+    assert abs(times[0] / 1000 - time.time()) < 600  # by the clock of the service
+
+
+def test_a_service_whose_disk_is_full_leaves_the_commit_to_its_client(
+    table: str, network: Network
+) -> None:
+    write, is_full = LocalLogStore.write, [False]
+
+    def writing(store: LocalLogStore, *args: Any, **more: Any) -> None:
+        if is_full[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(store, *args, **more)
+
+    def full(body: bytes) -> Reply:
+        is_full[0] = True
+        try:
+            return network.arrive(body)
+        finally:
+            is_full[0] = False
+
+    network.faults = [full]
+    with mock.patch.object(LocalLogStore, "write", writing):
+        assert _begun(network, table).commit([add_file("f")], APPEND) == 1
+        assert _begun(network, table).commit([add_file("g")], APPEND) == 2
+    assert _places(table) == {"f": [1], "g": [2]}
+    assert network.asked == 2
+
+
+@pytest.mark.parametrize("how", ["host", "group"])
+@pytest.mark.parametrize("faults", [["down"], ["refusing"], ["lost"] * 3])
+def test_where_the_service_makes_no_commit_the_queue_of_the_host_does(
+    table: str, network: Network, faults: list[str], how: str
+) -> None:
+    network.conf[f"spark.lakelog.commit.{how}"] = "true"
+    network.faults = [getattr(network, each) for each in faults]
+    txns = [_begun(network, table) for _ in range(2)]
+    place: Any = HostCommits if how == "host" else CommitGroups
+    with mock.patch.object(place, "commit", autospec=True, side_effect=place.commit) as queued:
+        for number, txn in enumerate(txns, 1):
+            assert txn.commit([add_file(f"f{number}")], APPEND) == number
+            network.service = CommitService(["/elsewhere"], {})  # refuses
+    # What may still be committed by the service is nobody's but this process's.
+    assert queued.call_count == (1 if faults[0] == "lost" else 2)
+    assert _places(table) == {"f1": [1], "f2": [2]}
 
 
 def test_an_interrupted_wait_leaves_the_outcome_open(table: str, network: Network) -> None:
@@ -509,13 +707,18 @@ HOSTILE: dict[str, tuple[Callable[[bytes], bytes], int]] = {
     "empty": (lambda _: b"", 400),
     "no json": (lambda _: b"\xff\x00{", 400),
     "a list": (lambda _: b"[]\n[]\n[]", 400),
-    "no actions": (lambda body: b"\n".join(body.split(b"\n")[:2]), 400),
+    "no actions": (lambda body: _changed(1, actions=0)(body.rpartition(b"\n")[0]), 400),
     "many lines": (lambda body: body + b"\n{}" * 1000, 400),
     "a removal": (
-        lambda body: body + b'\n{"remove":{"path":"f","dataChange":true}}',
+        lambda body: _changed(1, actions=2)(body) + b'\n{"remove":{"path":"f","dataChange":true}}',
         400,
     ),
-    "metadata": (lambda body: body + b'\n{"protocol":{"minReaderVersion":1}}', 400),
+    "metadata": (
+        lambda body: _changed(1, actions=2)(body) + b'\n{"protocol":{"minReaderVersion":1}}',
+        400,
+    ),
+    "fewer actions than it says": (_changed(1, actions=2), 400),
+    "an action more than it says": (lambda body: body + b"\n" + body.rpartition(b"\n")[2], 400),
     "an id that names two": (_changed(1, txnId="a,b"), 400),
     "no id": (_changed(1, txnId=None), 400),
     "a group of its own": (_changed(1, tags={"lakelog.groupTxnIds": "x"}), 400),
@@ -546,6 +749,16 @@ def test_hostile_input_is_refused_and_changes_nothing(
     assert answer.status == status
     assert "refused" in json.loads(answer.body)
     assert _places(table) == {}
+
+
+def test_a_request_that_is_cut_anywhere_changes_nothing(table: str, network: Network) -> None:
+    body = _body(_begun(network, table), table)
+    two = _changed(1, actions=2)(body) + body[body.rindex(b"\n") :].replace(b'"f"', b'"g"')
+    for end in range(len(two)):
+        assert network.arrive(two[:end]).status == 400
+    assert _places(table) == {}
+    assert network.arrive(two).status == 200
+    assert _places(table) == {"f": [1], "g": [1]}
 
 
 @pytest.mark.parametrize("path", ["/../t", "/..", "x", "/%2e%2e/t", "/./", "/a\nb", "/\x7f"])

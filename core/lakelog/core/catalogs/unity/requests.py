@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 
 from lakelog.core.catalogs.contract import UnansweredError
 from lakelog.core.catalogs.unity.tokens import token_source
-from lakelog.core.catalogs.unity.wire import LostReplyError, NotSentError, Reply, Wire
 from lakelog.core.errors import CatalogError, DeltaAnalysisError
+from lakelog.core.wire import LostReplyError, NotSentError, Reply, Wire
 from lakelog.logstores.limits import seconds_left
 
 if TYPE_CHECKING:

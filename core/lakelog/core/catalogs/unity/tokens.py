@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlencode
 
-from lakelog.core.catalogs.unity.wire import LostReplyError, NotSentError, Wire
 from lakelog.core.errors import CatalogError, DeltaAnalysisError
 from lakelog.core.forks import lock_of
+from lakelog.core.wire import LostReplyError, NotSentError, Wire
 
 if TYPE_CHECKING:
     from lakelog.core.catalogs.catalog_conf import CatalogConf

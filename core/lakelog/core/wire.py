@@ -1,8 +1,8 @@
 """One server, by HTTP: connections that are kept, time-outs, TLS, proxies.
 
-Only the standard library: where a catalog is used, no extra has to be installed. The environment's
-proxies are those that the stores use; certificates come from `SSL_CERT_FILE` and the system, as of
-any Python program.
+Only the standard library: where a catalog or a service is used, no extra has to be installed. The
+environment's proxies are those that the stores use; certificates come from `SSL_CERT_FILE` and the
+system, as of any Python program.
 """
 
 from __future__ import annotations
