@@ -20,7 +20,6 @@ from lakelog.core.features.protocol import check_readable, check_writable
 from lakelog.core.forks import reentrant_lock_of
 from lakelog.core.log.budget import LogBudget
 from lakelog.core.log.commit_identity import is_identifiable
-from lakelog.core.log.far import decides_afar
 from lakelog.core.log.news import read_news
 from lakelog.core.log.segment import list_log
 from lakelog.core.paths import normalize_table_uri
@@ -162,8 +161,8 @@ class TableLog:
 
     @cached_property
     def decides_afar(self) -> bool:
-        """Internal, for the core: see `log.far`."""
-        return decides_afar(self._store)
+        """Internal, for the core: see `Capabilities`."""
+        return self._store.capabilities.decides_afar
 
     @property
     def clock(self) -> Clock:

@@ -77,6 +77,15 @@ class Capabilities:
     min_commit_interval: float = 0.0
     """Seconds that the storage wants between two writes of one name (GCS: 1.0)."""
 
+    @property
+    def decides_afar(self) -> bool:
+        """Whether a create decides between all hosts, a journey away.
+
+        Then the core lets it be the look for a newer version as well. Not so where a store excludes
+        nobody, or a lock does it for it, nor in the memory of a process.
+        """
+        return self.exclusive_create == Scope.CLUSTER
+
     def as_json(self) -> dict[str, str | bool | float]:
         """The same with the scope's name in lower case, fit for a JSON document."""
         return {**asdict(self), "exclusive_create": self.exclusive_create.name.lower()}

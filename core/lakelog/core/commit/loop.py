@@ -50,7 +50,6 @@ from lakelog.core.errors import (
 )
 from lakelog.core.events import CommitOutcome
 from lakelog.core.log.commit_identity import added_by, transactions_of
-from lakelog.core.log.far import decides_afar
 from lakelog.core.log.file_names import commit_path, log_path
 from lakelog.core.log.segment import list_log
 from lakelog.core.telemetry.switch import observed_wait
@@ -340,7 +339,7 @@ class CommitLoop:
         # Wait first, look then: what is seen just before the next write is seen fresh.
         left = deadline - self._clock.monotonic()
         pace = attempt.write_seconds
-        if decides_afar(self._store):
+        if self._store.capabilities.decides_afar:
             # The first write of a process also imports and connects, and takes longest where many
             # begin at once: by it they would all wait while one writer has the table to itself.
             if has_looked:
@@ -479,7 +478,7 @@ class CommitLoop:
         check, self._check = self._check, None
         if check is None:
             self._writer.repeat(self._check_fence)
-        elif decides_afar(self._store):
+        elif self._store.capabilities.decides_afar:
             self._check_both(check)
         else:
             self._writer.repeat(self._check_fence)

@@ -1,7 +1,4 @@
-"""Whether a store is a network away, where a request costs a round trip and bytes cost little.
-
-Three questions, from what a store declares; whoever asks one of them asks it here.
-"""
+"""Whether a store is a network away, where a request costs a round trip and bytes cost little."""
 
 from __future__ import annotations
 
@@ -19,14 +16,6 @@ def is_far(store: LogStore) -> bool:
     A store that excludes the writers of one host, and no others, is such a disk.
     """
     return store.capabilities.exclusive_create != Scope.HOST
-
-
-def decides_afar(store: LogStore) -> bool:
-    """Whether a create decides between all hosts, a journey away: then it can be the look as well.
-
-    Not so where a store excludes nobody, or a lock does it for it, nor in the memory of a process.
-    """
-    return store.capabilities.exclusive_create == Scope.CLUSTER
 
 
 def fetches_whole(store: LogStore) -> bool:
