@@ -31,6 +31,7 @@ pytest_plugins = [
     "support.servers.hdfs",
     "support.servers.bad_s3",
     "support.servers.redis_server",
+    "support.servers.kafka",
     "support.servers.bridge_jvm",
 ]
 

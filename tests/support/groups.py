@@ -25,6 +25,7 @@ _ORDER = (
     "minio",
     "bad_s3",
     "redis",
+    "kafka",
     "prometheus",
     "bridge_jvm",
 )

@@ -17,6 +17,7 @@ _MODULES = (
     "servers.hdfs",
     "servers.bad_s3",
     "servers.redis_server",
+    "servers.kafka",
     "servers.bridge_jvm",
     "delta_spark",
     "sail",
