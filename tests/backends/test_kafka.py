@@ -303,6 +303,7 @@ def test_kills_in_the_middle_of_a_stream_lose_nothing_and_double_nothing(
     assert ids(table) == list(range(next(sent)))
 
 
+@pytest.mark.nightly
 def test_partitions_pass_from_one_consumer_to_another(
     kafka: KafkaBroker, example: Any, table: str, taken: queue.Queue[Any]
 ) -> None:
@@ -335,6 +336,7 @@ def test_partitions_pass_from_one_consumer_to_another(
     assert not any("missing" in line for line in [*first.said, *second.said])
 
 
+@pytest.mark.nightly
 def test_a_consumer_that_was_taken_for_dead_comes_back(
     kafka: KafkaBroker, example: Any, table: str
 ) -> None:
@@ -358,6 +360,7 @@ def test_a_consumer_that_was_taken_for_dead_comes_back(
     assert ids(table) == list(range(40))
 
 
+@pytest.mark.nightly
 def test_what_another_one_commits_late_is_not_committed_again(
     kafka: KafkaBroker, example: Any, table: str
 ) -> None:
@@ -402,6 +405,7 @@ def test_a_record_that_does_not_fit_is_a_dead_letter(
     assert all(each["reason"] for each in letters)
 
 
+@pytest.mark.nightly
 def test_offsets_without_a_record_are_no_end(kafka: KafkaBroker, example: Any, table: str) -> None:
     topic = Topic(kafka)
     producer = Producer({**topic.client, "transactional.id": topic.name})
@@ -419,6 +423,7 @@ def test_offsets_without_a_record_are_no_end(kafka: KafkaBroker, example: Any, t
     assert ids(table) == [0, 1, 2, 6, 7, 8, 100]
 
 
+@pytest.mark.nightly
 def test_a_topic_that_is_compacted_meanwhile_is_read_on(
     kafka: KafkaBroker, example: Any, table: str
 ) -> None:
@@ -437,6 +442,7 @@ def test_a_topic_that_is_compacted_meanwhile_is_read_on(
     assert ids(table) == [0, 1, 2, 3, 19, 20]
 
 
+@pytest.mark.nightly
 def test_records_that_are_gone_unread_are_an_error(
     kafka: KafkaBroker, example: Any, table: str
 ) -> None:
@@ -456,6 +462,7 @@ def test_records_that_are_gone_unread_are_an_error(
     assert ids(table) == [*range(5), *range(10, 15)]
 
 
+@pytest.mark.nightly
 def test_a_topic_that_is_made_again_begins_again(
     kafka: KafkaBroker, example: Any, table: str
 ) -> None:
@@ -471,6 +478,7 @@ def test_a_topic_that_is_made_again_begins_again(
     assert ids(table) == list(range(15))
 
 
+@pytest.mark.nightly
 def test_no_more_is_held_than_there_is_room_for(
     kafka: KafkaBroker,
     example: Any,
@@ -488,6 +496,7 @@ def test_no_more_is_held_than_there_is_room_for(
     assert DeltaLog.for_table(table).update().version >= 1000 / 50 / 4
 
 
+@pytest.mark.nightly
 def test_a_broker_that_dies_comes_back(kafka: KafkaBroker, example: Any, table: str) -> None:
     topic = Topic(kafka)
     topic.send(*range(10))
