@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -182,8 +182,11 @@ class BoundedHandler(BaseHTTPRequestHandler):
     and to take the answer.
     """
 
-    server_version, sys_version = "lakelog", ""
-    timeout = 60.0
+    server_version: str = "lakelog"
+    sys_version: str = ""
+    timeout: ClassVar[float | None] = 60.0
+    request: Any
+    rfile: io.BufferedIOBase
 
     def refuse(self, status: HTTPStatus) -> None:
         """Answer what is no request."""
@@ -191,7 +194,7 @@ class BoundedHandler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         """Greet the client, in the connection's own thread: who is slow keeps no other waiting."""
-        self.place = self.bounded.place_of(self.request)
+        self.place: _Place = self.bounded.place_of(self.request)
         tls = self.bounded.tls
         if tls is not None:
             self.request.settimeout(self.timeout)
