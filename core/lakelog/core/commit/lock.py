@@ -102,7 +102,8 @@ def lock_for(store: LogStore, table: str, conf: Mapping[str, str] | None = None)
         store.capabilities,
         store.is_partial_write_visible(log_path(table)),
         conf,
-        store=type(store).__name__,
+        # Of one that stands before another, as where a catalog vends credentials, the other's.
+        store=type(getattr(store, "storage", store)).__name__,
     )
 
 
@@ -174,7 +175,8 @@ def warn_if_not_durable(store: LogStore, conf: DeltaConf) -> None:
     if declared.durable or declared.exclusive_create == Scope.PROCESS:
         return
     if conf.read(store_keys.WARN_NOT_DURABLE):
-        _warn(type(store))
+        inner: LogStore = getattr(store, "storage", store)
+        _warn(type(inner))
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 import uuid
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -24,9 +25,11 @@ from lakelog.core.catalogs.renewed_files import (
     renewed_filesystem,
 )
 from lakelog.core.catalogs.unity.credentials import conf_of
+from lakelog.core.commit.lock import lock_for
 from lakelog.core.errors import CatalogError
 from lakelog.core.hooks.background import wait_for_all
 from lakelog.core.portable import hive_writer
+from lakelog.logstores import Scope, UnsafeLogStoreError
 from support.guarded_store import KEY, GuardedStore
 from support.manual_clock import ManualClock
 from support.model_catalog import CONF, ModelCatalog
@@ -108,7 +111,7 @@ def test_a_long_write_goes_on_with_new_credentials(vendor: Vendor, clock: Manual
 
 
 def test_a_table_that_the_catalog_does_not_govern_gets_new_ones_too(
-    vendor: Vendor, clock: ManualClock
+    vendor: Vendor, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     location, name = f"memory://{uuid.uuid4()}/t", TableName("model", "s", "outside")
     write_arrow(location, {"id": [1]})
@@ -126,6 +129,10 @@ def test_a_table_that_the_catalog_does_not_govern_gets_new_ones_too(
     assert GuardedStore.refused == []
     sent = pickle.loads(pickle.dumps(log.store))
     assert type(sent) is GuardedStore
+    nobody = replace(log.store.capabilities, exclusive_create=Scope.NONE)
+    monkeypatch.setattr(GuardedStore, "capabilities", nobody)
+    with pytest.raises(UnsafeLogStoreError, match="GuardedStore"):
+        lock_for(log.store, log.table)
 
 
 def test_opening_again_asks_for_none_while_they_live(vendor: Vendor, clock: ManualClock) -> None:
