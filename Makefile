@@ -42,7 +42,7 @@ COVERAGE ?= .coverage
 .DEFAULT_GOAL := help
 # With -j, an install would begin before the check for Java has spoken.
 .NOTPARALLEL:
-.PHONY: help demo test unit quick soak coverage programs check lint types imports docs check-matrix check-floors check-dbt cluster recipes judges appenders nightly release bench bench-quick clean java jar
+.PHONY: help demo test unit quick soak coverage programs check lint types mypy pyright user-types imports docs check-matrix check-floors check-dbt cluster recipes judges appenders nightly release bench bench-quick clean java jar
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,22 +66,30 @@ soak: java $(VENV)/.test ## Draw random tests anew for MINUTES=30, from SEED=; a
 	$(BIN)/python tests/support/soak.py --minutes $(MINUTES) --jobs $(JOBS) $(if $(SEED),--seed $(SEED)) -- $(SOAK_ARGS)
 
 programs: java $(VENV)/.test ## Build the servers and peers of the tests, once; `make test` builds those that it needs
-	cd tests && ../$(BIN)/python -m support.servers
+	$(BIN)/python -m pytest -n 0 -q -s --programs-only $(if $(PYTEST_ARGS),$(PYTEST_ARGS),tests)
 
 coverage: java $(VENV)/.test ## Run every test, and tell what lines and branches of ours they reach
 	PYTHONPATH="$(CURDIR)/tests" LAKELOG_COVERAGE="$(COVERAGE)" $(PYTEST) -p support.covered $(PYTEST_ARGS) || true
 	$(BIN)/python tests/support/coverage_report.py "$(COVERAGE)"
 
-check: lint types imports docs ## Lint, types, import contracts, and the docs' build
+# Two at a time, the longest first; what is installed is there before, as two would install at once.
+check: $(VENV)/.check $(VENV)/.docs ## Lint, types, import contracts, and the docs' build
+	printf '%s\n' pyright user-types mypy docs lint imports | xargs -P 2 -I{} $(MAKE) --no-print-directory {}
 
 lint: $(VENV)/.check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/hadolint docker/*.Dockerfile
 
-types: $(VENV)/.check
+types: mypy pyright user-types
+
+mypy: $(VENV)/.check
 	$(BIN)/mypy
+
+pyright: $(VENV)/.check
 	$(BIN)/pyright
+
+user-types: $(VENV)/.check
 	$(BIN)/python scripts/user_types.py
 
 imports: $(VENV)/.check

@@ -61,6 +61,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="leave out tests that need a server or a peer, and fail one that starts a JVM",
     )
+    parser.addoption(
+        "--programs-only",
+        action="store_true",
+        help="build what the tests need, say how long each program took, and run no test",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -80,18 +85,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    if session.config.option.collectonly:
+    if session.config.option.collectonly or session.config.getoption("--programs-only"):
         return
     if session.config.getoption("--no-programs"):
         announce(set())
         return
     announce(None)
-    names = wanted(session.items)
-    fixtures = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    # Making one costs more than a run of a few tests gets back.
-    wants_quicker = os.environ.get("LAKELOG_CLASS_ARCHIVES") != "never"
-    quicker = {_QUICKER[each] for each in fixtures & _QUICKER.keys() if wants_quicker}
-    for name in sorted(names | quicker):
+    for name in _built_for(session.items):
         started = time.monotonic()
         try:
             TOOLS[name]()
@@ -99,7 +99,36 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             # Who uses it skips, and says what is missing.
             continue
         _tell(session.config, name, time.monotonic() - started)
-    announce(names)
+    announce(wanted(session.items))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """With `--programs-only`, build all in place of the tests; go on after a failure, so that one
+    run tells of each."""
+    if not session.config.getoption("--programs-only"):
+        return None
+    announce(None)
+    for name in _built_for(session.items):
+        print(f"{name}: ", end="", flush=True)
+        started = time.monotonic()
+        try:
+            TOOLS[name]()
+        except RuntimeError as error:
+            session.testsfailed += 1
+            print(f"not available: {error}")
+        else:
+            print(f"ready ({time.monotonic() - started:.0f} s)")
+    return True
+
+
+def _built_for(items: list[pytest.Item]) -> list[str]:
+    """The tools of these tests, and those without which they only take longer."""
+    fixtures = {name for item in items for name in getattr(item, "fixturenames", ())}
+    # Making one costs more than a run of a few tests gets back.
+    wants_quicker = os.environ.get("LAKELOG_CLASS_ARCHIVES") != "never"
+    quicker = {_QUICKER[each] for each in fixtures & _QUICKER.keys() if wants_quicker}
+    return sorted(wanted(items) | quicker)
 
 
 def _refuse_java(event: str, args: tuple[Any, ...]) -> None:
