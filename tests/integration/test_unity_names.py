@@ -207,6 +207,33 @@ def test_streams_go_from_name_to_name(
     assert [each for each in kept if TOKEN.encode() in each.read_bytes()] == []
 
 
+def test_the_changes_of_commits_that_nobody_published(
+    lake: SparkSession, server: UnityServer, tmp_path: Path
+) -> None:
+    folder = make_table(server, properties={"delta.enableChangeDataFeed": "true"})
+    other_client_commits(server, folder, 1, 2)
+    other_client_commits(server, folder, 3)
+    expected = [(1, 1, "insert"), (2, 1, "insert"), (3, 2, "insert")]
+    columns = "id, _commit_version, _change_type"
+    assert seen(lake, f"SELECT {columns} FROM table_changes('{NAME}', 0)") == expected
+    assert seen(lake, f"SELECT {columns} FROM table_changes('{NAME}', 1, 1)") == expected[:2]
+
+    feed = lake.readStream.option("readChangeFeed", "true").option("startingVersion", 1)
+    writer = feed.table(NAME).selectExpr(*columns.split(", ")).writeStream
+    writer = writer.trigger(availableNow=True).format("parquet")
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+
+    def streamed() -> list[tuple[Any, ...]]:
+        to_end(lambda: writer.start(str(tmp_path / "changes")))
+        found = lake.read.parquet(str(tmp_path / "changes"))
+        return sorted(tuple(row) for row in found.collect())
+
+    assert streamed() == expected
+    other_client_commits(server, folder, 4)
+    assert streamed() == [*expected, (4, 3, "insert")]
+    assert sorted(server.table(NAME).commits) == [1, 2, 3]
+
+
 def test_what_the_catalog_forbids_is_refused_as_without_spark(
     lake: SparkSession, server: UnityServer
 ) -> None:
