@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lakelog.logstores import LogStore
+from lakelog.logstores.stand_in import StandIn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow.fs
 
     from lakelog.core.catalogs.renewed_files import SentFiles
-    from lakelog.logstores import Capabilities, FileStatus
+    from lakelog.logstores import Capabilities, FileStatus, LogStore
 
 
 class Storage(Protocol):
@@ -35,7 +35,7 @@ class Storage(Protocol):
         ...
 
 
-class RenewedStore(LogStore):
+class RenewedStore(StandIn):
     """A store that is, at each call, another one. Pickled, it is the one of that moment."""
 
     def __init__(self, storage: Storage) -> None:

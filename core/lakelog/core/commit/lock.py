@@ -22,6 +22,7 @@ from lakelog.logstores import Scope
 from lakelog.logstores import keys as store_keys
 from lakelog.logstores.errors import UnsafeLogStoreError
 from lakelog.logstores.locks import DEFAULT_TIMEOUT, host_lock, process_lock
+from lakelog.logstores.stand_in import behind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -102,8 +103,7 @@ def lock_for(store: LogStore, table: str, conf: Mapping[str, str] | None = None)
         store.capabilities,
         store.is_partial_write_visible(log_path(table)),
         conf,
-        # Of one that stands before another, as where a catalog vends credentials, the other's.
-        store=type(getattr(store, "storage", store)).__name__,
+        store=type(behind(store)).__name__,
     )
 
 
@@ -175,8 +175,7 @@ def warn_if_not_durable(store: LogStore, conf: DeltaConf) -> None:
     if declared.durable or declared.exclusive_create == Scope.PROCESS:
         return
     if conf.read(store_keys.WARN_NOT_DURABLE):
-        inner: LogStore = getattr(store, "storage", store)
-        _warn(type(inner))
+        _warn(type(behind(store)))
 
 
 @functools.cache

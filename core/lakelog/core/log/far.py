@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakelog.logstores.contract import Scope
+from lakelog.logstores.stand_in import behind
 
 if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
@@ -27,5 +28,4 @@ def fetches_whole(store: LogStore) -> bool:
         return False
     from lakelog.logstores.object_store import ObjectLogStore
 
-    # One whose credentials a catalog vends is, at each moment, such a store.
-    return isinstance(getattr(store, "storage", store), ObjectLogStore)
+    return isinstance(behind(store), ObjectLogStore)

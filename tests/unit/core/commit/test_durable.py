@@ -8,6 +8,7 @@ import pytest
 
 from lakelog.core import write_arrow
 from lakelog.core.commit import lock as durable
+from lakelog.core.conf import DeltaConf
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.logstores import Capabilities, LocalLogStore, Scope
 from lakelog.logstores.keys import LAKELOG_KEYS
@@ -50,6 +51,15 @@ def test_one_warning_a_store_and_process_says_that_commits_may_be_lost(tmp_path,
     (message,) = warnings(caplog)
     assert "Forgetful" in message
     assert durable.WARN_KEY in message
+
+
+def test_what_a_store_calls_its_storage_is_its_own(caplog) -> None:
+    class WithAStorage(Forgetful):
+        storage = "a bucket"
+
+    durable.warn_if_not_durable(WithAStorage({}), DeltaConf.from_mapping({}))
+    (message,) = warnings(caplog)
+    assert message.startswith("WithAStorage ")
 
 
 def test_the_conf_silences_it(tmp_path, caplog) -> None:
