@@ -17,6 +17,7 @@ from lakelog.cli.table_options import (
     refuse_governed,
 )
 from lakelog.core.engine.shown import effect_text, metric_value, parameters_text, time_text
+from lakelog.core.engine.tables import one_call
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +33,7 @@ _LIMIT: Final = 20
 @limit_option(_LIMIT, "How many versions to show.")
 @all_option
 @json_option
+@one_call()
 def command(uri: str, conf: dict[str, str], limit: int, everything: bool, as_json: bool) -> None:
     """Show the commits of the table URI, newest first: when, by whom, with what effect.
 

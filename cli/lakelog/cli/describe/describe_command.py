@@ -11,6 +11,7 @@ from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
 from lakelog.cli.table_options import looked_at, one_line, open_log, version_options
 from lakelog.core.engine.shown import bytes_text, count_text
+from lakelog.core.engine.tables import one_call
 
 _COLOURS = {"refused": "red", "yes": "green"}
 
@@ -20,6 +21,7 @@ _COLOURS = {"refused": "red", "yes": "green"}
 @conf_options
 @version_options
 @json_option
+@one_call()
 def command(
     uri: str,
     conf: dict[str, str],

@@ -11,6 +11,7 @@ from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
 from lakelog.cli.table_options import looked_at, one_line, open_log, whole_number
 from lakelog.core.engine.shown import bytes_text, count_text
+from lakelog.core.engine.tables import one_call
 
 if TYPE_CHECKING:
     from lakelog.core import DeltaLog, Snapshot
@@ -29,6 +30,7 @@ FILE_GROUPS: Final = {
 @click.argument("after", metavar="[TO]", required=False)
 @conf_options
 @json_option
+@one_call()
 def command(uri: str, before: str, after: str | None, conf: dict[str, str], as_json: bool) -> None:
     """Compare two versions of the table URI: columns, files, rows, properties, protocol.
 

@@ -16,6 +16,7 @@ from lakelog.cli.secrets import Scrubber
 from lakelog.cli.shared_options import conf_options, json_option, uri_argument
 from lakelog.cli.table_options import open_log
 from lakelog.core.engine.shown import bytes_text, time_text
+from lakelog.core.engine.tables import one_call
 
 
 @click.command(short_help="A table as one HTML page: growth, files, columns, advice.")
@@ -35,6 +36,7 @@ from lakelog.core.engine.shown import bytes_text, time_text
     help="Commit events of jobs, as lakelog conflicts takes them. May be repeated.",
 )
 @json_option
+@one_call()
 def command(
     uri: str, conf: dict[str, str], output: Path | None, events: tuple[str, ...], as_json: bool
 ) -> None:
