@@ -492,9 +492,10 @@ class GovernedStore(RenewedStore):
 
     def _propose(self, commit: RatifiedCommit, lines: StagedLines) -> None:
         most = self._catalog.capabilities.most_unpublished
+        stopped: Exception | None = None
         for _ in range(_TRIES):
             if len(self._table.commits) >= most:
-                self.publish(report=True)
+                stopped = self.publish(report=True)
             table = self._table
             try:
                 made = self._catalog.commit(
@@ -502,7 +503,7 @@ class GovernedStore(RenewedStore):
                 )
             except TooManyUnpublishedError:
                 self.refresh()
-                self.publish(report=True)
+                stopped = self.publish(report=True)
                 continue
             found = made.commits.get(commit.version)
             if made.latest < commit.version or (found and found.file_name != commit.file_name):
@@ -515,10 +516,10 @@ class GovernedStore(RenewedStore):
             return
         raise CatalogError(
             f"{self._table.name} has {len(self._table.commits)} commits that are not published, "
-            f"and the catalog {self._catalog.name} takes no more. Publishing them failed; the log "
-            "says why.",
+            f"and the catalog {self._catalog.name} takes no more. "
+            + (f"Publishing them failed: {stopped}" if stopped else "Other writers add to them."),
             table=self._location,
-        )
+        ) from stopped
 
     def _look(self, path: str, commit: RatifiedCommit, said: CatalogError) -> None:
         """Find out who has a version, where the reply was no answer.
@@ -579,13 +580,16 @@ class GovernedStore(RenewedStore):
 
     # -- publishing -----------------------------------------------------------------------------
 
-    def publish(self, *, report: bool = False) -> None:
+    def publish(self, *, report: bool = False) -> Exception | None:
         """Copy ratified commits to their published names, whoever made them, in order.
 
         A failure stops it and is logged: whoever comes next goes on. Nothing is lost meanwhile.
 
         Args:
             report: whether to tell the catalog now; else the next commit does.
+
+        Returns:
+            What stopped it, if anything did.
         """
         try:
             self._published.copy(self._table, self._table.latest)
@@ -593,10 +597,13 @@ class GovernedStore(RenewedStore):
             version = self._published.reportable(table)
             if report and version is not None:
                 self._take(self._catalog.report(table, version))
-        except TableNotFoundError:
+        except TableNotFoundError as exc:
             _log.info("%s is gone, and nothing of it is published", self._table.name)
+            return exc
         except (OSError, DeltaError, CommitOutcomeUnknownError) as exc:
             _log.warning("%s: publishing a commit failed: %s", self._table.name, exc)
+            return exc
+        return None
 
     def _publish_before(self, path: str) -> None:
         """Publish what a checkpoint stands for: readers by name of the log must find its commit."""

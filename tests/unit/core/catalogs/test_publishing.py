@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakelog.core import read_arrow, scan, write_arrow
+from lakelog.core.errors import CatalogError
 from lakelog.core.hooks import background, publishing
 from lakelog.core.hooks.background import wait_for_all
 from lakelog.logstores import MemoryLogStore
@@ -154,6 +155,30 @@ def test_at_most_ten_are_open_while_publishing_is_slow() -> None:
         held.set()
     assert wait_for_all(PATIENCE)
     assert published(name) == list(range(26))
+
+
+def test_where_none_can_be_published_the_eleventh_is_refused_and_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = make_model_table()
+    log = open_model(name)
+    real = MemoryLogStore.write
+
+    def write(self: MemoryLogStore, path: str, *rest: Any, **more: Any) -> None:
+        if path.endswith(f"_delta_log/{1:020d}.json"):
+            raise OSError("no space")
+        real(self, path, *rest, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryLogStore, "write", write)
+        for each in range(10):
+            append(log, f"{each}")
+        with pytest.raises(CatalogError, match=r"10 commits that are not published.*no space"):
+            append(log, "more")
+        assert wait_for_all(PATIENCE)
+    assert append(log, "more") == 11
+    assert wait_for_all(PATIENCE)
+    assert published(name) == list(range(12))
 
 
 def test_a_process_that_ends_publishes_first(monkeypatch: pytest.MonkeyPatch) -> None:
