@@ -6,8 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from support.forked_pytest import Ended, ForkedPytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TESTS = Path(__file__).parents[1]
 SKIPS = {
@@ -23,29 +29,29 @@ SKIPS = {
 }
 
 
-def _pytest(folder: Path, code: str, ci: str, *more: str) -> subprocess.CompletedProcess[str]:
+@pytest.fixture(scope="module")
+def forked() -> Iterator[ForkedPytest]:
+    with ForkedPytest() as each:
+        yield each
+
+
+def _pytest(forked: ForkedPytest, folder: Path, code: str, ci: str, *more: str) -> Ended:
     (folder / "test_one.py").write_text(code)
     options = ["-q", "-ra", "-c", os.devnull, "-p", "conftest", "-p", "no:cacheprovider"]
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "--rootdir", str(folder), str(folder), *more],
-        env={**os.environ, "CI": ci, "PYTHONPATH": str(TESTS)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    env = {**os.environ, "CI": ci}
+    return forked.run(folder, [*options, "--rootdir", str(folder), str(folder), *more], env)
 
 
 @pytest.mark.parametrize("where", SKIPS)
-def test_a_skip_fails_in_ci(tmp_path: Path, where: str) -> None:
-    done = _pytest(tmp_path, SKIPS[where], "true")
+def test_a_skip_fails_in_ci(forked: ForkedPytest, tmp_path: Path, where: str) -> None:
+    done = _pytest(forked, tmp_path, SKIPS[where], "true")
     assert done.returncode in (1, 2), done.stdout
     assert "CI accepts no skip" in done.stdout
     assert "no tool" in done.stdout
 
 
-def test_a_skip_elsewhere_passes_and_shows_its_reason(tmp_path: Path) -> None:
-    done = _pytest(tmp_path, SKIPS["a fixture"], "")
+def test_a_skip_elsewhere_passes_and_shows_its_reason(forked: ForkedPytest, tmp_path: Path) -> None:
+    done = _pytest(forked, tmp_path, SKIPS["a fixture"], "")
     assert done.returncode == 0, done.stdout
     assert "1 skipped" in done.stdout
     assert "no tool" in done.stdout
@@ -74,8 +80,8 @@ def test_ci_tells_how_long_each_stage_took(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     stages = [line.split(":")[0] for line in done.stdout.splitlines() if line.startswith("==")]
     assert stages == [
-        "== checks",
         "== environment",
+        "== checks",
         "== programs",
         "== benchmarks",
         "== tests",
@@ -208,6 +214,7 @@ def test_the_usual(request):
     ],
 )
 def test_a_soak_takes_only_a_hang_for_a_failure(
+    forked: ForkedPytest,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     seed: str,
@@ -217,5 +224,5 @@ def test_a_soak_takes_only_a_hang_for_a_failure(
 ) -> None:
     """The folder of this test sets no usual limit, which is 0, and five times that is 0."""
     monkeypatch.setenv("LAKELOG_SEED", seed)
-    done = _pytest(tmp_path, LIMITS.format(own=own, usual=usual), "false", *more)
+    done = _pytest(forked, tmp_path, LIMITS.format(own=own, usual=usual), "false", *more)
     assert "3 passed" in done.stdout, done.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import uuid
 from importlib import import_module
@@ -15,12 +14,11 @@ import pytest
 from lakelog.core import write_arrow
 from support.delta_spark import DeltaSpark
 from support.delta_spark_peer import DeltaSparkPeer
+from support.forked_pytest import ForkedPytest
 from support.same_again import PLACES, SameAgain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-TESTS = Path(__file__).parents[1]
+    from collections.abc import Callable, Iterator
 
 CONFTEST = """
 from pathlib import Path
@@ -66,8 +64,14 @@ def test_story(delta_spark, tmp_path):
 """
 
 
+@pytest.fixture(scope="module")
+def forked() -> Iterator[ForkedPytest]:
+    with ForkedPytest() as each:
+        yield each
+
+
 @pytest.fixture
-def played(tmp_path: Path) -> Callable[..., tuple[int, list[str]]]:
+def played(tmp_path: Path, forked: ForkedPytest) -> Callable[..., tuple[int, list[str]]]:
     """Plays the story in a process, and returns how that ended and what was played live."""
     (tmp_path / "conftest.py").write_text(CONFTEST)
 
@@ -77,19 +81,14 @@ def played(tmp_path: Path) -> Callable[..., tuple[int, list[str]]]:
         story = STORY.replace("ONE", conf).replace("ROW", row).replace("LAST", last)
         (tmp_path / "test_story.py").write_text(story)
         (tmp_path / "live").write_text("")
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_story.py"],
-            cwd=tmp_path,
-            env={
-                "PYTHONPATH": str(TESTS),
+        done = forked.run(
+            tmp_path,
+            ["-q", "-p", "no:cacheprovider", "test_story.py"],
+            {
                 "LAKELOG_DELTA_SPARK": mode,
                 "LAKELOG_CACHE": str(tmp_path / "cache"),
-                "PYTHONDONTWRITEBYTECODE": "1",
                 "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # of nine processes, and none is needed
             },
-            check=False,
-            capture_output=True,
-            timeout=100,
         )
         return done.returncode, (tmp_path / "live").read_text().split()
 
