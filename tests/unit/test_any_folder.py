@@ -21,8 +21,9 @@ TRIED = (
 def test_tests_pass_in_a_clone_below_a_folder_with_any_name(tmp_path: Path) -> None:
     clone = tmp_path / "50 % of it's lakelog.zip, #1" / "lakelog"
     unit = clone / "tests" / "unit"
-    # What a service holds after hundreds of commits has nothing to do with names of folders.
-    leave = shutil.ignore_patterns("__pycache__", "remembered", "test_memory.py")
+    # What a service holds after hundreds of commits has nothing to do with names of folders. What
+    # is compiled is taken along: compiling it again takes longer than the tests.
+    leave = shutil.ignore_patterns("remembered", "test_memory.py")
     for each in (*ROOTS, "tests/support", *(f"tests/unit/{part}" for part in TRIED)):
         source, target = REPOSITORY / each, clone / each
         target.parent.mkdir(parents=True, exist_ok=True)
