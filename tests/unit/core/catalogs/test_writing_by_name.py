@@ -41,7 +41,8 @@ PATIENCE = 60.0
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[UnityServer]:
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[UnityServer]:
+    monkeypatch.setattr("lakelog.core.catalogs.unity.requests._FIRST_WAIT", 0.001)
     with serving(UnityServer(tmp_path, Ways(checks_published=True), token="t0ken")) as served:
         yield served
         assert wait_for_all(PATIENCE)
