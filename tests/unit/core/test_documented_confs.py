@@ -6,6 +6,7 @@ A key that is read is known by a value that it can't have: the call refuses it b
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -232,8 +233,14 @@ CASES = [(key, name) for key, doors in CONCERNED.items() for name in doors]
 
 
 @pytest.fixture
-def uri(tmp_path: Path) -> str:
-    uri = str(tmp_path / "t")
+def uri(tmp_path: Path, original: str) -> str:
+    return str(shutil.copytree(original, tmp_path / "t"))
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The table that each test has a copy of."""
+    uri = str(tmp_path_factory.mktemp("original") / "t")
     write_arrow(
         uri,
         ROWS,

@@ -16,7 +16,7 @@ from lakelog.cli.ui.table_pages import MOST_ROWS
 from lakelog.core import DeltaLog, alter, create_table, delete_rows, write_arrow
 from lakelog.core.errors import TableNotFoundError
 from lakelog.core.schema import PrimitiveType, StructField, StructType
-from support.html_page import HOSTILE
+from support.html_page import HOSTILE, Seen
 from support.open_ui import open_ui
 from support.raw_log import PROTOCOL, RawLog, add, metadata
 from support.terminal import lakelog_json
@@ -346,7 +346,7 @@ def test_no_text_of_a_table_becomes_a_part_of_a_page(tmp_path: Path, text: str) 
         pages = [f"{path}{tab}" for tab in TABS] + ["/", "/conflicts", f"{path}diff?from=0&to=1"]
         for each in [*pages, f"{path}rows?where=%3Cscript%3E%22'"]:
             page = ui.get(each)
-            seen = ui.see(each)
+            seen = Seen(page)
             found = [tag for tag, _ in seen.tags if tag in kinds]
             assert found == ["script", "script", "h1"], each
             assert not [a for _, a in seen.tags for name in a if name.startswith("on")], each

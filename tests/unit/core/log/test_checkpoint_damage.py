@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from itertools import cycle
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ VECTOR = {"storageType": "u", "pathOrInlineDv": "x", "sizeInBytes": 4, "cardinal
 LATE = 4_000_000_000_000
 STEP = 83
 MASKS = (0x01, 0x80, 0xFF)
+"""Bits of a byte that are turned over: by the way through the file, each in turn."""
 
 
 V2 = {
@@ -56,12 +58,11 @@ def state(log):
 def damaged(path):
     """Each time the file has another byte that is wrong; at the end it is whole."""
     data = path.read_bytes()
-    for index in range(0, len(data), STEP):
-        for mask in MASKS:
-            wrong = bytearray(data)
-            wrong[index] ^= mask
-            path.write_bytes(wrong)
-            yield index
+    for index, mask in zip(range(0, len(data), STEP), cycle(MASKS), strict=False):
+        wrong = bytearray(data)
+        wrong[index] ^= mask
+        path.write_bytes(wrong)
+        yield index
     path.write_bytes(data)
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -35,7 +36,6 @@ from support.tables import add_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 HOUR = 3_600_000
 PROPERTIES = {
@@ -59,9 +59,15 @@ def rows(p: str, *ids: int) -> pa.Table:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Path:
+def table(tmp_path: Path, full_table: Path) -> Path:
     """A table with something in every folder that a table can have."""
-    uri = tmp_path / "t"
+    return Path(shutil.copytree(full_table, tmp_path / "t"))
+
+
+@pytest.fixture(scope="module")
+def full_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The one that the others are copies of."""
+    uri = tmp_path_factory.mktemp("full") / "t"
     create_table(
         str(uri), "id bigint, p string", partition_by=["p"], properties=PROPERTIES, conf=NO_CHECK
     )

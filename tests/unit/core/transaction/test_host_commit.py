@@ -99,8 +99,9 @@ def _paths(table: str) -> list[str]:
 def test_whoever_is_stopped_at_whichever_step_each_append_is_there_once(
     tmp_path: Path, mode: str
 ) -> None:
-    # All steps of what happens most, and some of the others: `make soak` has them all.
-    every = 1 if SEED or mode == "leader" else 4
+    # Of what happens most every other step, since what is there after one call is what is there
+    # before the next; some steps of the others: `make soak` has them all.
+    every = 1 if SEED else 2 if mode == "leader" else 7
     assert play(tmp_path, mode, range(1, 100, every)) == []
 
 
