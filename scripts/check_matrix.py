@@ -41,7 +41,7 @@ _FIRST_WITH_WHEELS = {"3.13": "18.0"}
 """Python -> the first pyarrow that has a wheel for it, where that is above lakelog's floor."""
 _LIMIT = 7200
 """Seconds for one run of tests, which only one that hangs takes, however busy the machine is."""
-_EXAMPLES = "0.2"
+_EXAMPLES = "0.5"
 """Times as many random examples as `make test` draws."""
 
 

@@ -220,7 +220,7 @@ class Draw:
         """A MERGE."""
         draw, target, keys = self.random, self.table(), self.keys
         ddl = self._source_ddl()
-        schema = schema_from(ddl)
+        schema = _schema(ddl)
         draw.shuffle(keys)
         rows = draw.choice((0, 1, 3, 5, 8)) if self.chance(0.4) else 5
         source = [self._row(schema, keys[i]) for i in range(rows)]
@@ -430,6 +430,12 @@ def _ddl(kind: Any) -> str:
         case MapType():
             return f"MAP<{_ddl(kind.key_type)}, {_ddl(kind.value_type)}>"
     return {"long": "BIGINT", "integer": "INT", "byte": "TINYINT"}.get(str(kind), str(kind).upper())
+
+
+@cache
+def _schema(ddl: str) -> StructType:
+    """A few texts are drawn again and again, and parsing them takes longer than the rest."""
+    return schema_from(ddl)
 
 
 @cache

@@ -216,7 +216,7 @@ def test_nor_of_a_table_that_can_not_be_read(command: str, name: str, tmp_path: 
     assert not spoken(said(result))
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(st.text(), st.text())
 def test_json_is_the_same_document_with_nothing_for_a_terminal(name: str, value: str) -> None:
     capture = runner()
@@ -229,7 +229,7 @@ def test_json_is_the_same_document_with_nothing_for_a_terminal(name: str, value:
     assert not spoken(out)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(st.text())
 def test_what_is_printed_for_people_is_escaped_once(text: str) -> None:
     shown = printable(text)

@@ -13,6 +13,7 @@ from lakelog.logstores import log_store_for
 from lakelog.logstores.errors import LogStoreConfError, UnknownLogStoreKeyError
 from lakelog.logstores.keys import LAKELOG_KEYS
 from lakelog.logstores.known_keys import refuse_misspelt_keys
+from support.examples import examples
 
 REPOSITORY = Path(__file__).parents[3]
 ROOTS = [REPOSITORY / root / "lakelog" for root in ("logstores", "core", "spark", "cli", "contrib")]
@@ -57,7 +58,7 @@ def misspelt(draw: st.DrawFn, names: list[str]) -> tuple[str, str]:
     return found, name
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @example(("spark.lakeloglog.maxBytes", "spark.lakelog.log.maxBytes"))
 @given(misspelt([name for name in OURS if name != "spark.lakelog.replay"]))
 def test_a_misspelt_key_is_refused_with_the_one_that_is_meant(case: tuple[str, str]) -> None:

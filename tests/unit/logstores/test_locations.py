@@ -240,7 +240,7 @@ def test_a_file_uri_with_a_relative_path_is_neither() -> None:
 WORD = st.text(st.sampled_from("abc/+=%:@ß_-.~"), min_size=1, max_size=12)
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(40))
 @given(st.sampled_from(["s3", "s3a", "gs", "hdfs", "ftp", "abfss"]), WORD, WORD)
 @example("s3a", "id", "a/b/c")
 def test_whatever_a_password_is_made_of_it_is_not_shown(scheme: str, user: str, word: str) -> None:

@@ -21,7 +21,7 @@ def boxes(svg: str) -> list[tuple[float, ...]]:
     return [tuple(map(float, each)) for each in BOX.findall(svg)]
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(40))
 @given(st.lists(st.floats(1, 1e12), min_size=1, max_size=40))
 def test_the_areas_of_a_treemap_are_the_shares_and_do_not_overlap(sizes: list[float]) -> None:
     sizes = sorted(sizes, reverse=True)

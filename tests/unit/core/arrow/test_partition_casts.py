@@ -20,6 +20,7 @@ from lakelog.core.arrow.partition_casts import cast_text
 from lakelog.core.arrow.time_zones import zone_of
 from lakelog.core.errors import CorruptLogError
 from lakelog.core.schema import DataType, DecimalType, PrimitiveType
+from support.examples import examples
 from support.raw_log import partitioned
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def test_null_and_the_empty_text_are_null() -> None:
     assert cast_text("", kind("string")) is None
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(24))
 @given(st.text(), st.sampled_from([kind(n) for n in ("integer", "date", "double", "timestamp")]))
 def test_no_text_at_all_breaks_it(text: str, data_type: DataType) -> None:
     try:

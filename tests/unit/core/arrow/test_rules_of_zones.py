@@ -99,7 +99,7 @@ def test_all_that_asks_for_rules_asks_the_same_ones(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.datetimes(clock("1800-01-01"), clock("2199-01-01")) | st.none(), max_size=9))
 def test_columns_of_times_move_as_single_ones_do(clocks: list[datetime | None]) -> None:
     epoch = clock("1970-01-01")

@@ -18,6 +18,7 @@ from lakelog.core import DeltaLog, create_table, delete_rows, write_arrow
 from lakelog.core.alter import add_columns
 from lakelog.core.arrow.variant_values import ARROW_VARIANT, variant_array
 from lakelog.core.errors import DeltaError, SchemaMismatchError
+from support.examples import examples
 from support.variant_values import decoded
 
 NAMES = ["a", "b", "c", "é"]
@@ -112,7 +113,7 @@ INTO = st.recursive(
 
 
 @given(st.lists(VALUES | st.just(...), max_size=5), INTO, st.integers(0, 2))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_shredded_variant_is_the_value_that_it_was(
     values: list[Any], into: Any, skipped: int
 ) -> None:

@@ -315,7 +315,7 @@ def _history(
     assert published(name) == list(range(table.latest + 1))
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(18), deadline=None)
 @given(
     fates=st.lists(st.sampled_from(FATES), max_size=40),
     others=st.sets(st.integers(0, 30)),

@@ -392,7 +392,7 @@ def table_of(rows):
     )
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(16))
 @given(histories())
 def test_the_changes_of_each_version_lead_from_the_one_before_to_it(history):
     first, steps, partitioned, with_vectors = history

@@ -142,7 +142,7 @@ def test_a_time_that_others_depend_on_stays_with_them(tmp_path, cutoff, first):
     assert versions(log)[0] == first
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(24))
 @given(
     histories,
     st.lists(st.integers(-3, 3), min_size=7, max_size=7),

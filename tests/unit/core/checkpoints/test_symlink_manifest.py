@@ -238,7 +238,7 @@ _numbers = itertools.count()
 _values = st.sampled_from([None, "", "a", "b=c", "%", "é"])
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 @given(st.lists(st.tuples(_values, st.booleans()), max_size=12), st.data())
 def test_what_commits_leave_is_what_a_call_would_write(
     steps: list[tuple[str | None, bool]], data: st.DataObject

@@ -101,7 +101,7 @@ others = st.one_of(
 lines = st.lists(st.lists(adds | removes | others, min_size=1, max_size=4), max_size=6)
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(24))
 @given(lines, st.data())
 def test_a_checkpoint_and_the_commits_after_it_give_what_the_commits_give(
     tmp_path_factory, made, data

@@ -335,8 +335,8 @@ class _Hanging(FaultyLogStore):
         return super().read(path)
 
 
-@pytest.mark.parametrize("timeout", [5, 20, 60, 120, 290, 500])
-@pytest.mark.parametrize("silent_from", [0, 100, 480, 505, 590, 598, 599])
+@pytest.mark.parametrize("timeout", [5, 20, 60, 290, 500])
+@pytest.mark.parametrize("silent_from", [0, 480, 505, 599])
 def test_one_that_falls_silent_later_ends_it_later_by_what_is_on_its_way(
     table: str, silent_from: float, timeout: float
 ) -> None:
@@ -555,7 +555,7 @@ def test_a_commit_that_is_still_being_written_is_waited_for(table: str) -> None:
 FAULTS = st.sampled_from([f for f in Fault if "CRASH" not in f.name])
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     writers=st.lists(
         st.tuples(st.lists(FAULTS, max_size=6), st.integers(0, 3)), min_size=1, max_size=5

@@ -93,7 +93,7 @@ def overlapping(first: str, second: str, part: int | None = 0) -> list[Step]:
     return [*begins, ("commit", 1, None), ("commit", 0, None)]
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(24))
 @example(steps=overlapping("copy", "delete"))
 @example(steps=overlapping("copy", "append", None))
 @example(steps=overlapping("compact", "delete", None))

@@ -30,7 +30,7 @@ def dataset(uri: str) -> Any:
     return DeltaLog.for_table(uri).snapshot.to_pyarrow_dataset()
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 @given(drawn_tables())
 def test_any_table_has_the_same_rows(drawn: DrawnTable) -> None:
     with tempfile.TemporaryDirectory() as folder:

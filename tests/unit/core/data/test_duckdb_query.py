@@ -126,7 +126,7 @@ def conditions(draw: st.DrawFn) -> str:
     return f"{name} {operator} {draw(VALUES[name])}"
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(conditions(), st.sampled_from(["*", "a", "s, f", "p, k", "count(*)", "g, g", "max(m)"]))
 def test_a_query_has_the_rows_that_it_has_of_all_in_memory(
     ours_and_theirs: Any, condition: str, columns: str

@@ -336,7 +336,7 @@ def tables(draw):
 
 
 @settings(
-    max_examples=examples(40),
+    max_examples=examples(16),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -113,7 +113,7 @@ def conditions(draw: st.DrawFn) -> pl.Expr:
     return found
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(conditions(), st.sampled_from([None, ["a"], ["s", "f"]]), st.sampled_from([None, 0, 2]))
 def test_a_query_has_the_rows_that_it_has_of_all_in_memory(
     rows: Scan, condition: pl.Expr, columns: list[str] | None, most: int | None

@@ -63,7 +63,7 @@ def conditions(draw: st.DrawFn, data: pa.Table) -> Any:
     return parts
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(16))
 @given(st.data(), drawn_tables())
 def test_any_table_is_read_the_same_in_every_way(data: st.DataObject, drawn: DrawnTable) -> None:
     with tempfile.TemporaryDirectory() as folder:

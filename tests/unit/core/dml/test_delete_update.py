@@ -582,7 +582,7 @@ def _true(value, op, bound):
     return {"<": value < bound, "=": value == bound, "<>": value != bound, ">=": value >= bound}[op]
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(24))
 @given(jobs())
 def test_any_row_of_jobs_leaves_what_a_list_of_rows_would_have(job):
     files, steps, partitioned, with_vectors = job

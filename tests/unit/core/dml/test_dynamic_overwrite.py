@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from lakelog.core import DeltaLog, write_arrow
 from lakelog.core.dml.table_write import WriteRequest
 from lakelog.core.errors import AppendOnlyError, ConcurrentAppendException, DeltaAnalysisError
+from support.examples import examples
 
 KEY = "spark.sql.sources.partitionOverwriteMode"
 CONF = {KEY: "dynamic"}
@@ -49,7 +50,7 @@ def partition(row: dict[str, Any], names: list[str]) -> tuple[Any, ...]:
     return tuple(row[name] or None if name == "p" else row[name] for name in names)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(
     st.lists(rows_of, min_size=1, max_size=3),
     st.sampled_from([["p"], ["p", "q"], []]),

@@ -15,6 +15,7 @@ from lakelog.core.dml.rewrite import RowRewrite
 from lakelog.core.dml.touched_files import can_evaluate, touched_at, touched_rows
 from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.transaction.attempt_files import AttemptFiles
+from support.examples import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +38,7 @@ def ids(log: DeltaLog) -> list[int]:
     return sorted(log.update().to_arrow()["id"].to_pylist())
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(st.sets(st.integers(0, 99_999), min_size=1, max_size=40))
 def test_bits_from_any_position_are_the_rows_of_the_file(
     tmp_path_factory: pytest.TempPathFactory, rows: set[int]

@@ -113,7 +113,7 @@ def test_whatever_has_rows_is_written(uri: str, data: Any) -> None:
     assert read_arrow(uri).to_pylist() == ROWS
 
 
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(12))
 @given(drawn_tables(), st.integers(1, 3), st.integers(1, 4))
 def test_any_stream_is_written_as_its_table_is(drawn: DrawnTable, size: int, piece: int) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:

@@ -82,7 +82,7 @@ CONDITIONS = st.recursive(
 )
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(CONDITIONS)
 def test_a_condition_has_the_rows_that_pyarrow_gives_it(condition: Any) -> None:
     _compare(condition)

@@ -16,6 +16,7 @@ from lakelog.core.expressions.filter import normalize_filter
 from lakelog.core.expressions.prune import keep_files
 from lakelog.core.expressions.tree import And, Or
 from lakelog.core.schema import StructType
+from support.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +65,7 @@ def oracle(part: str, p: str | None, n: int | None) -> bool | None:
 LEAVES = st.sampled_from([p for p in PARTS if "/" not in p and p != "p + n = 3"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(st.lists(st.lists(LEAVES, min_size=1, max_size=3), min_size=1, max_size=3))
 def test_masks_agree_with_python_and_pruning_never_narrows(groups: list[list[str]]) -> None:
     sql = " OR ".join(f"({' AND '.join(group)})" for group in groups)

@@ -23,6 +23,7 @@ from lakelog.core.expressions.tree import (
     Or,
 )
 from lakelog.core.schema import PrimitiveType, StructField, StructType
+from support.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +63,7 @@ def lists(draw: st.DrawFn) -> Any:
 blank = st.text(" \t\n", max_size=3)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.one_of(lists(), trees, blank, st.sampled_from([[], (), [()], [[()]]])))
 def test_an_empty_part_at_any_depth_is_refused(filter_: Any) -> None:
     with pytest.raises(InvalidPredicateError):

@@ -48,6 +48,7 @@ from lakelog.core.schema import (
     StructField,
     StructType,
 )
+from support.examples import examples
 from support.expressions.texts import CONDITIONS, VALUES
 from support.expressions.texts import SCHEMA as TABLE
 from support.expressions.texts import rows as table_rows
@@ -87,7 +88,7 @@ def test_integers_divide_as_java_does(pairs: list[tuple[int, int]]) -> None:
         assert y < 0 or 0 <= r < y
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(st.lists(st.decimals(-(10**11), 10**11, places=7), min_size=1, max_size=8))
 def test_decimals_become_the_nearest_double_and_lose_their_fraction(found: list[Decimal]) -> None:
     schema = StructType((StructField("d", DecimalType(20, 7)),))

@@ -176,7 +176,7 @@ def without_opaque(expr: Expression) -> Expression:
 
 @pytest.mark.parametrize("fast", [False, True])
 @given(tree=TREES, files=st.lists(FILE, min_size=1, max_size=4))
-@settings(deadline=None, max_examples=examples(120))
+@settings(deadline=None, max_examples=examples(48))
 def test_no_file_with_a_matching_row_is_dropped(
     fast: bool, tree: Expression, files: list[Any]
 ) -> None:

@@ -18,6 +18,7 @@ from lakelog.core.expressions.prune import keep_files
 from lakelog.core.expressions.sql_text import to_sql
 from lakelog.core.expressions.tree import In, is_opaque
 from lakelog.core.schema import StructType
+from support.examples import examples
 from support.garbage import uncollected
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ TERM = st.builds(
 TEXT = st.lists(TERM, min_size=1, max_size=3).map(" AND ".join)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(32))
 @given(TEXT)
 def test_a_list_that_is_cut_out_means_what_it_meant(sql: str) -> None:
     found = []

@@ -152,7 +152,7 @@ def truth(expr: Expression, row: dict[str, Any]) -> bool | None:
 
 
 @given(TREES, ROWS)
-@settings(deadline=None, max_examples=examples(300))
+@settings(deadline=None, max_examples=examples(120))
 def test_masks_and_scans_agree_with_sparks_logic(tree: Expression, rows: list[Any]) -> None:
     table = pa.Table.from_pylist(rows, schema=to_arrow_schema(SCHEMA))
     bound = normalize_filter(tree, SCHEMA)

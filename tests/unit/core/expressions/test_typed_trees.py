@@ -243,7 +243,7 @@ def test_each_node_has_data_of_the_type_that_it_claims(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(_Typer, "value", watched)
 
-    @settings(max_examples=examples(150), deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(rows_of(), TREES)
     def check(rows: tuple[StructType, pa.RecordBatch], trees: list[Expression]) -> None:
         schema, batch = rows
@@ -265,7 +265,7 @@ def test_each_node_has_data_of_the_type_that_it_claims(monkeypatch: pytest.Monke
     assert counts["Name False"] > 100
 
 
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(32), deadline=None)
 @given(rows_of(), TREES)
 def test_a_condition_is_typed_alike_before_it_is_bound_and_after(
     rows: tuple[StructType, pa.RecordBatch], trees: list[Expression]
@@ -289,7 +289,7 @@ def test_a_condition_is_typed_alike_before_it_is_bound_and_after(
         assert now.to_pylist() == was.to_pylist(), to_sql(each)
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 @given(st.data())
 def test_a_bound_condition_is_null_where_its_column_is(data: st.DataObject) -> None:
     kind = data.draw(KINDS)

@@ -301,7 +301,7 @@ def test_a_table_that_lost_the_feature_is_not_written_on(tmp_path: Path) -> None
 _rows = st.integers(0, 9)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 @given(st.lists(st.lists(_rows, max_size=3), max_size=6), st.lists(_rows, max_size=4))
 def test_ids_never_overlap_however_often_a_commit_is_rebased(
     winners: list[list[int]], mine: list[int]

@@ -139,7 +139,7 @@ HISTORY = st.lists(
 )
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(40))
 @example(
     [
         ("append", 1, "append"),

@@ -239,7 +239,7 @@ WIDE: dict[str, Callable[[int], Any]] = {
 }
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(18), deadline=None)
 @given(st.sampled_from(sorted(WIDE)), st.integers(1, 300), st.integers(0, 40), st.data())
 def test_rows_are_judged_by_what_they_take_decoded(
     form: str, count: int, skipped: int, data: st.DataObject
@@ -282,7 +282,7 @@ def test_rows_in_memory_are_written_and_merged_in_pieces_of_what_they_take(
     assert pa.total_allocated_bytes() < 100_000_000
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 @given(st.lists(st.lists(st.integers(0, 150), max_size=6), min_size=1, max_size=6), st.data())
 def test_rows_are_taken_from_columns_that_are_too_large_as_one(
     sizes: list[list[int]], data: st.DataObject

@@ -211,7 +211,7 @@ def test_columns_of_one_type_lose_nothing_either(values: Any, kind: str, stored:
 _LEAVES = st.sampled_from(VALUES)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 @given(st.lists(_LEAVES, max_size=3), st.sampled_from(TYPES))
 def test_values_within_others_are_too(values: list[Any], kind: str) -> None:
     nested = f"array<struct<v: {kind}, m: map<string, {kind}>>>"

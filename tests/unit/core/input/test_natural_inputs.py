@@ -39,6 +39,7 @@ from lakelog.core.schema import (
     generated_column,
 )
 from lakelog.core.schema.char_varchar import MARK
+from support.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,7 +164,7 @@ def test_rows_are_taken_in_every_form(rows: Any, table: str) -> None:
     assert found.to_pylist() == [{"id": 3, "s": "z"}]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from("abc"), st.integers(0, 9)), min_size=1))
 def test_a_list_of_dicts_has_the_keys_of_all(rows: list[dict[str, int]]) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row))

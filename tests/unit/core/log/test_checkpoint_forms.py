@@ -68,7 +68,7 @@ def v2(tmp_path):
     return log.commit(remove("f3", NOW - 1), {"txn": {"appId": "job", "version": 3}})
 
 
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(32))
 @given(histories, st.sampled_from(list(FORMS)))
 def test_any_history_reads_the_same_from_every_form_of_checkpoint(tmp_path_factory, made, form):
     log = RawLog(tmp_path_factory.mktemp("t")).create()

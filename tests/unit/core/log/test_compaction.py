@@ -69,7 +69,7 @@ def reads(monkeypatch):
     return seen
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(24))
 @given(histories, st.data())
 def test_any_history_reads_the_same_through_compaction_files(tmp_path_factory, made, data):
     log = RawLog(tmp_path_factory.mktemp("t")).create()

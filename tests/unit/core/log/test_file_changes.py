@@ -60,7 +60,7 @@ def seen(files: Any, version: int) -> list[tuple[Any, ...]]:
     return sorted(found, key=repr)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(commits, st.booleans())
 def test_commits_together_say_what_each_says_alone(
     tmp_path_factory: Any, texts: list[list[bytes]], ended: bool

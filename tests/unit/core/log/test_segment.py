@@ -22,6 +22,7 @@ from lakelog.core.errors import (
 from lakelog.core.log.file_names import checkpoint_name
 from lakelog.core.log.segment import find_segment, list_log
 from lakelog.logstores import FileStatus, LocalLogStore
+from support.examples import examples
 from support.manual_clock import ManualClock
 from support.raw_log import RawLog, add
 
@@ -195,7 +196,7 @@ too_late = st.tuples(st.integers(2**63, 10**20 - 1), endings).map(
 )
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(12))
 @given(st.lists(st.one_of(strays, too_late), min_size=1, max_size=4))
 def test_strays_that_lack_the_digits_of_a_version_change_nothing_and_are_reported_once(names):
     with tempfile.TemporaryDirectory() as folder, watched() as warned:

@@ -29,6 +29,7 @@ from lakelog.core.log.commit_file import Commit
 from lakelog.core.paths import data_path
 from lakelog.core.transaction.optimistic import OptimisticTransaction
 from support.commits import write_commit
+from support.examples import examples
 from support.tables import add_file, new_table
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _spelled(draw: st.DrawFn, path: list[str]) -> str:
     return "/".join(out)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(18))
 @given(spellings())
 def test_whoever_looks_for_a_file_finds_it_in_every_spelling(pair: tuple[str, str]) -> None:
     one, other = pair

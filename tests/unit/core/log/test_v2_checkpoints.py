@@ -40,7 +40,7 @@ def forget(log, below):
         log.path(version).unlink()
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(24))
 @given(histories, st.sampled_from(FORMS), st.none() | st.integers(1, 3), st.data())
 def test_any_history_reads_the_same_from_a_v2_checkpoint(
     tmp_path_factory, made, form, sidecars, data

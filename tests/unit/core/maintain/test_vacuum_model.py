@@ -208,7 +208,7 @@ def tables(draw: Any) -> tuple[Table, float]:
 
 
 @given(tables(), st.sampled_from(["FULL", "LITE"]))
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 def test_exactly_what_nothing_needs_goes(drawn: tuple[Table, float], mode: str) -> None:
     table, retention = drawn
     expected, before = table.model.goes(retention), data_files(table.uri)

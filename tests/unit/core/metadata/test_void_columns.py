@@ -16,6 +16,7 @@ from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError, InvalidPredicateError, SchemaMismatchError
 from lakelog.core.expressions.tree import Column, Comparison
 from lakelog.core.schema.column_paths import walk
+from support.examples import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +61,7 @@ def paths(schema: StructType) -> set[tuple[str, ...]]:
     return {path for path, _ in walk(schema)}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(drawn, drawn, st.sampled_from(WAYS))
 def test_what_is_committed_has_every_row_and_every_column(
     first: dict[str, Any], second: dict[str, Any], way: dict[str, Any]

@@ -87,7 +87,7 @@ def nulls_of(mask: Any) -> Any:
     return pa.array([None if each else 1 for each in mask.to_pylist()], pa.int64()).buffers()[0]
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data(), KINDS, st.integers(0, 5))
 def test_nothing_is_left_behind_a_null(data: st.DataObject, kind: pa.DataType, count: int) -> None:
     column = pa.chunked_array([hidden(data, kind, count)], kind)

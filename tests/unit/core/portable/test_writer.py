@@ -90,7 +90,7 @@ def test_partitions_go_to_hive_folders_without_their_columns(tmp_path: Path) -> 
     budget=st.sampled_from([1, 200, 1 << 20]),
     opened=st.sampled_from([1, 2, 64]),
 )
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_every_row_lands_once_in_its_partition_whatever_the_limits(
     tmp_path_factory: pytest.TempPathFactory,
     keys: Any,
@@ -358,7 +358,7 @@ def test_it_runs_in_an_interpreter_without_lakelog(tmp_path: Path) -> None:
 partitionings = st.lists(st.integers(1, 60), min_size=1, max_size=14)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(24))
 @given(widths=partitionings, count=st.integers(1, 80), seed=st.integers(0, 2**32))
 @example(widths=[60] * 14, count=80, seed=1)
 def test_rows_are_told_apart_by_any_number_of_partition_columns(

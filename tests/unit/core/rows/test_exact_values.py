@@ -25,6 +25,7 @@ from lakelog.core.schema import (
     StructField,
     StructType,
 )
+from support.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,7 +97,7 @@ def same(value: Any, found: Any, target: DataType) -> bool:
     return isinstance(found, int | float | Decimal) and bool(found == value)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(values)
 def test_a_value_is_kept_or_refused_whatever_the_type(value: Any) -> None:
     for kind in ATOMS:
@@ -108,7 +109,7 @@ def test_a_value_is_kept_or_refused_whatever_the_type(value: Any) -> None:
         assert same(value, found.as_py(), kind), (value, kind, found)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(values)
 def test_so_is_each_value_of_an_arrow_array(value: Any) -> None:
     try:
@@ -126,7 +127,7 @@ def test_so_is_each_value_of_an_arrow_array(value: Any) -> None:
         assert found[1].as_py() is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(st.data())
 def test_what_a_type_can_hold_is_taken(data: st.DataObject) -> None:
     """Strictness is no excuse: the values of a column are values for it."""

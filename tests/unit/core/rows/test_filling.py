@@ -225,7 +225,7 @@ def test_a_mark_that_moves_with_another_change_is_no_mere_move(uri: str) -> None
         plain.commit([], _write())
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     writes=st.lists(st.integers(0, 5), max_size=4),
     start=st.integers(-(1 << 40), 1 << 40),

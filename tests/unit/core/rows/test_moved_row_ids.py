@@ -132,7 +132,7 @@ _steps = st.lists(
 )
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(18), deadline=None)
 @given(_steps, st.sampled_from(KINDS), st.booleans())
 def test_an_id_stays_with_its_row_whatever_is_done_to_the_table(
     steps: list[tuple[str, int]], properties: dict[str, str], partitioned: bool

@@ -101,7 +101,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(24))
 @given(steps)
 def test_whatever_was_committed_every_checksum_is_what_a_reader_counts(tmp_path_factory, made):
     log = RawLog(tmp_path_factory.mktemp("t")).create()

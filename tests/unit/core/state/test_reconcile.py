@@ -57,7 +57,7 @@ def made(actions):
 
 @pytest.mark.parametrize("many", [0, 10**6])
 @given(actions=commits)
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(60))
 def test_together_they_are_what_they_are_one_by_one(many, actions):
     last: dict[tuple[str, bool], tuple[str, dict[str, object]]] = {}
     for version, (added, removed, _) in enumerate(copy.deepcopy(actions)):

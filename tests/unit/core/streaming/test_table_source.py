@@ -28,6 +28,7 @@ from lakelog.core.streaming.offsets import SourceOffset
 from lakelog.core.streaming.stream_options import StreamOptions
 from lakelog.core.streaming.table_source import StreamSource
 from support.commits import APPEND, DELETE, new_uri
+from support.examples import examples
 
 LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")
 SCHEMA = StructType((StructField("id", LONG),))
@@ -336,7 +337,7 @@ def test_a_run_to_the_end_ends_at_what_was_there_when_it_began() -> None:
     assert _all(source, source.initial_offset())[0] == [["a"]]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     before=st.lists(st.lists(st.integers(1, 30), max_size=4), max_size=3),
     after=st.lists(st.lists(st.integers(1, 30), max_size=4), max_size=4),

@@ -12,6 +12,7 @@ from lakelog.logstores import CommitOutcomeUnknownError
 from lakelog.logstores.limits import limited
 from lakelog.logstores.object_store.create_once import repeat
 from lakelog.logstores.object_store.store import RetryPolicy, TryAgainError, create_once
+from support.examples import examples
 from support.scripted_objects import Bucket, FakeTime, Fate, ScriptedClient
 
 KEY = "t/_delta_log/00000000000000000007.json"
@@ -205,7 +206,7 @@ def test_a_service_that_was_there_gets_the_whole_budget_to_come_back(bucket: Buc
 
 
 @given(left=st.floats(-5, 100), fates=st.lists(st.sampled_from(Fate), max_size=8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_nothing_is_repeated_for_longer_than_the_caller_has(left: float, fates: list[Fate]) -> None:
     time = FakeTime()
     client = ScriptedClient(Bucket(), fates + [Fate.LOST_REQUEST, Fate.BUSY] * 200)

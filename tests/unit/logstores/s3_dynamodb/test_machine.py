@@ -187,7 +187,7 @@ def test_no_version_is_lost_or_written_twice_however_writers_stop() -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call, unused-ignore]  # typed in some releases only
         Writers,
         settings=settings(
-            max_examples=examples(150),
+            max_examples=examples(60),
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

@@ -17,6 +17,7 @@ from lakelog.spark.reading.reader import DeltaReader
 from lakelog.spark.session.option_names import READ_OPTIONS, WRITE_OPTIONS, check_option_names
 from lakelog.spark.writing import options as _options
 from lakelog.spark.writing.options import WriteOptions
+from support.examples import examples
 
 NAMES = [*READ_OPTIONS, *WRITE_OPTIONS]
 OF_OTHERS = [
@@ -57,7 +58,7 @@ def misspelt(draw: st.DrawFn, names: list[str]) -> tuple[str, str]:
     return found, name
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(misspelt(NAMES))
 def test_a_misspelt_option_is_refused_with_the_one_that_is_meant(case: tuple[str, str]) -> None:
     option, meant = case

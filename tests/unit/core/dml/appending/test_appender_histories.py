@@ -23,6 +23,7 @@ from lakelog.core import (
 from lakelog.core.alter import set_properties
 from lakelog.core.errors import AppenderStoppedError
 from lakelog.logstores import LocalLogStore
+from support.examples import examples
 from support.faults import Fault, FaultyLogStore
 from support.manual_clock import ManualClock
 
@@ -104,7 +105,7 @@ class _Producer:
             return
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(_STEPS, st.booleans())
 def test_each_event_is_there_once(steps: list[tuple[str, object]], saves: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:

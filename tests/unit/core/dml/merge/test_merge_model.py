@@ -260,7 +260,7 @@ def _counted(rows: list[Row]) -> Counter[Any]:
     return Counter(map(_values, rows))
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     target=TARGET_ROWS,
     source=SOURCE_ROWS,

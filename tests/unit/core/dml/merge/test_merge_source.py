@@ -45,7 +45,7 @@ def stream(count: int = 5, rows: int = 3) -> pa.RecordBatchReader:
         )
     )
 )
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(24))
 def test_rows_are_taken_as_arrow_takes_them(case: tuple[list[int], list[int]]) -> None:
     sizes, places = case
     pieces, start = [], 0

@@ -380,7 +380,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(uri: str) -> None:
     assert len(on_disk) == 9  # no orphan
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(drawn_tables(), st.integers(1, 4), st.integers(200, 20_000), st.booleans())
 def test_any_table_has_the_same_rows_and_right_statistics(
     drawn: DrawnTable, parts: int, target: int, deletes: bool
