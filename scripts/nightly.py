@@ -29,6 +29,7 @@ RUNS = {
     "recipes": ("recipes",),
     "judges": ("judges",),
     "appenders": ("appenders",),
+    "longer": ("longer",),
     "soak": ("soak",),
 }
 """What a row is called, and what `make` is told for it."""

@@ -1,4 +1,7 @@
-"""The cost of every operation stays in proportion to the table: see `support.growth`."""
+"""The cost of every operation stays in proportion to the table: see `support.growth`.
+
+Each operation is measured on a quarter of its axes, drawn by the day; at night on all of them.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ import gc
 import math
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.examples import of_the_day
 from support.growth.coverage import (
     EXCUSED,
     EXCUSED_OF_SPARK,
@@ -22,7 +26,7 @@ from support.growth.spark_operations import SPARK_OPERATIONS
 from support.growth.worlds import AXES, Axis, Worlds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 # A thread that is traced may end in an exception outside of its work (seen once in a thousand runs,
 # for a reason that is not known): that says nothing about costs.
@@ -30,12 +34,16 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:Exception ignored in thread started by:pytest.PytestUnraisableExceptionWarning"
 )
 
-CELLS = [
-    pytest.param(axis, each, id=f"{axis.name}: {each.name}", marks=pytest.mark.xdist_group(name))
-    for name, axis in AXES.items()
-    for each in OPERATIONS
-    if each.fits(axis)
-]
+
+def _cells() -> Iterator[Any]:
+    for each in OPERATIONS:
+        axes = [axis for axis in AXES.values() if each.fits(axis)]
+        drawn = of_the_day(axes, math.ceil(len(axes) / 4), about=each.name)
+        for axis in axes:
+            marks = [pytest.mark.xdist_group(axis.name)]
+            if axis not in drawn:
+                marks.append(pytest.mark.nightly)
+            yield pytest.param(axis, each, id=f"{axis.name}: {each.name}", marks=marks)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +51,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Worlds:
     return Worlds(tmp_path_factory.mktemp("growth"))
 
 
-@pytest.mark.parametrize(("axis", "measured"), CELLS)
+@pytest.mark.parametrize(("axis", "measured"), [*_cells()])
 def test_cost_grows_no_faster_than_the_table(
     axis: Axis, measured: Measured, worlds: Worlds
 ) -> None:
