@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
+from support.days import leave_to_other_days
 from support.examples import SEED, examples
 from support.spark_java import submit_options
 
@@ -69,6 +70,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What draws its own examples is what `make soak` runs, each time in another order."""
+    leave_to_other_days(items)
     if not config.getoption("--nightly"):
         too_long = [item for item in items if item.get_closest_marker("nightly")]
         config.hook.pytest_deselected(items=too_long)

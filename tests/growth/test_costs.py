@@ -1,6 +1,6 @@
 """The cost of every operation stays in proportion to the table: see `support.growth`.
 
-Each operation is measured on a quarter of its axes, drawn by the day; at night on all of them.
+Each operation is measured on a sixth of its axes, drawn by the day; at night on all of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.filterwarnings(
 def _cells() -> Iterator[Any]:
     for each in OPERATIONS:
         axes = [axis for axis in AXES.values() if each.fits(axis)]
-        drawn = of_the_day(axes, math.ceil(len(axes) / 4), about=each.name)
+        drawn = of_the_day(axes, math.ceil(len(axes) / 6), about=each.name)
         for axis in axes:
             marks = [pytest.mark.xdist_group(axis.name)]
             if axis not in drawn:

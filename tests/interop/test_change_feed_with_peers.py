@@ -136,6 +136,7 @@ def tell_a_history(delta_spark, path, properties, partition_by, overwrite):
     assert len(ours(path)) == len(theirs(delta_spark, path)) > 60
 
 
+@pytest.mark.one_day_in(2)
 @either_way
 def test_partitions_of_any_value_are_told_alike(delta_spark, path, properties):
     count = len(PARTITIONS)

@@ -30,6 +30,7 @@ def uri(delta_spark: DeltaSparkPeer, tmp_path: Path) -> str:
     return f"{tmp_path}/t"
 
 
+@pytest.mark.one_day_in(2)
 def test_its_table_is_told_as_it_tells_it_itself(delta_spark: DeltaSparkPeer, uri: str) -> None:
     history = lakelog_json("history", uri)["entries"]
     theirs = delta_spark.history(uri)
@@ -103,6 +104,7 @@ def _without_mapping(value: Any) -> Any:
     return [_without_mapping(each) for each in value] if isinstance(value, list) else value
 
 
+@pytest.mark.one_day_in(2, 1)
 def test_rows_deleted_and_updated_here_are_so_there(delta_spark: DeltaSparkPeer, uri: str) -> None:
     assert lakelog_json("delete", uri, "--where", "id % 5 = 0")["rows"] == 4
     options = ("--set", "date=upper(date)", "--where", "id > 15")

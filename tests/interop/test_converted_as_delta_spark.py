@@ -57,6 +57,7 @@ def parquet(delta_spark, path, partition, clause=""):
     delta_spark.sql("DROP TABLE source")
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.parametrize(
     ("partition", "columns"),
     [
@@ -94,6 +95,7 @@ def test_both_make_the_same_table(delta_spark, paths, partition, columns):
     assert rows_of(DeltaLog.for_table(ours).snapshot.to_arrow()) == expected
 
 
+@pytest.mark.one_day_in(4)
 @pytest.mark.parametrize(
     "columns", [{}, {"q": "int"}, {"p": "date"}, {"p": "int", "q": "int"}], ids=str
 )

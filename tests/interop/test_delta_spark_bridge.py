@@ -40,7 +40,7 @@ pytestmark = [
 SCHEMA = "id long, writer string"
 IN_TASKS = "StoreInTasks"
 JVMS, WRITERS = 2, 6
-COMMITS = int(os.environ.get("LAKELOG_TEST_BRIDGE_COMMITS") or (25 if SEED else 8))
+COMMITS = int(os.environ.get("LAKELOG_TEST_BRIDGE_COMMITS") or (25 if SEED else 4))
 """Of each JVM, which takes a second of CPU for one, and of each of lakelog's writers."""
 
 

@@ -269,6 +269,7 @@ def test_a_third_reader_agrees(made, name):
     assert sorted(theirs["id"].to_pylist()) == sorted(expected["id"].to_pylist())
 
 
+@pytest.mark.one_day_in(3, 2)
 def test_a_clone_finds_files_and_vectors_of_the_other_table(delta_spark, made, tmp_path):
     there, path = made("names, vectors").path, str(tmp_path / "clone")
     delta_spark.sql(f"CREATE TABLE delta.`{path}` SHALLOW CLONE delta.`{there}`")

@@ -24,6 +24,7 @@ SOURCE = "(SELECT 2L AS id) s ON t.id = s.id"
 OLD = {1: "a", 2: "b", 3: "c"}
 
 
+@pytest.mark.one_day_in(4)
 @pytest.mark.parametrize("properties", [{}, MAPPED], ids=["plain", "mapped"])
 @pytest.mark.parametrize(
     ("statement", "rows"),

@@ -87,6 +87,7 @@ def test_our_checkpoint_is_read_without_the_commits_and_the_log_goes_on_after_it
     assert len(ours(path)) == 3 * sample.data.num_rows
 
 
+@pytest.mark.one_day_in(3, 2)
 def test_tombstones_in_our_checkpoint_are_known_to_vacuum(delta_spark, path):
     for start in range(0, 30, 10):
         write_arrow(path, numbers(start), mode="overwrite")
@@ -127,6 +128,7 @@ def test_a_schema_that_grew_is_read(delta_spark, path):
     assert delta_spark.detail(path)["partitionColumns"] == ["day"]
 
 
+@pytest.mark.one_day_in(3, 1)
 def test_time_travel_leads_both_to_the_same_versions(delta_spark, path):
     for start in range(4):
         write_arrow(path, numbers(start, 1), user_metadata=f"note {start}", mode="append")

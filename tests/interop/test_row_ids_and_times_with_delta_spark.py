@@ -92,6 +92,7 @@ def insert(delta_spark, path, *numbers):
     delta_spark.sql(f"INSERT INTO delta.`{path}` VALUES {values}")
 
 
+@pytest.mark.one_day_in(2)
 def test_both_commit_to_our_table_and_no_id_is_given_twice(delta_spark, path):
     write_arrow(
         path, numbers(0, 4), properties={**TRACKED, **TIMED}, partition_by=["p"], mode="append"
@@ -109,6 +110,7 @@ def test_both_commit_to_our_table_and_no_id_is_given_twice(delta_spark, path):
     assert [entry.timestamp for entry in ours][::-1] == said
 
 
+@pytest.mark.one_day_in(2, 1)
 def test_both_commit_to_their_table_and_no_id_is_given_twice(delta_spark, path):
     listed = ", ".join(f"'{k}' = '{v}'" for k, v in {**TRACKED, **TIMED}.items())
     delta_spark.sql(
@@ -225,6 +227,7 @@ def test_a_table_that_they_enable_is_written_by_us(delta_spark, path):
     assert row_ids(delta_spark, path) == {n: n for n in range(5)}
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.parametrize("by_us", [True, False])
 def test_times_that_are_switched_on_later_count_from_there_for_both(delta_spark, path, by_us):
     write_arrow(path, numbers(0, 1), mode="append")

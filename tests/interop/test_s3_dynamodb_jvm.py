@@ -31,8 +31,8 @@ pytestmark = [
 ]
 
 SCHEMA = "id long, writer string"
-COMMITS = examples(5)
-AT_A_TIME = 2
+COMMITS = examples(3)
+AT_A_TIME = 1
 
 
 @pytest.fixture(scope="module")

@@ -75,6 +75,7 @@ def lived(delta_spark, path):
     return path
 
 
+@pytest.mark.one_day_in(3)
 def test_every_version_of_a_long_life_reads_the_same(delta_spark, lived):
     latest = delta_spark.version(lived)
     assert latest == 7
@@ -87,6 +88,7 @@ def test_every_version_of_a_long_life_reads_the_same(delta_spark, lived):
     assert [e.is_blind_append for e in mine] == [e["isBlindAppend"] for e in history]
 
 
+@pytest.mark.one_day_in(3, 1)
 def test_the_time_of_a_commit_leads_both_to_the_same_version(delta_spark, path):
     for start in range(5):
         delta_spark.write(path, numbers(start, 1))

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from lakelog.core import (
     convert_to_delta,
@@ -25,6 +26,7 @@ def _ours(done, path):
     return {each.removeprefix(f"file:{path}/") for each in found}
 
 
+@pytest.mark.one_day_in(3)
 def test_the_same_goes_in_either_mode_and_the_history_tells_it(delta_spark, tmp_path):
     path = str(tmp_path / "ours")
     # delta-spark's VACUUM takes live files for leftovers where their folder is not in ASCII.
@@ -58,6 +60,7 @@ def test_the_same_goes_in_either_mode_and_the_history_tells_it(delta_spark, tmp_
     assert read_arrow(path).num_rows == 20
 
 
+@pytest.mark.one_day_in(3, 1)
 def test_converted_files_beyond_ascii_outlive_delta_sparks_vacuum_where_bare(delta_spark, tmp_path):
     delta_spark.sql("SET spark.databricks.delta.retentionDurationCheck.enabled = false")
     delta_spark.sql("SET spark.sql.sources.parallelPartitionDiscovery.parallelism = 2")
@@ -80,6 +83,7 @@ def test_converted_files_beyond_ascii_outlive_delta_sparks_vacuum_where_bare(del
     assert read_arrow(tmp_path / "bare").num_rows == 4
 
 
+@pytest.mark.one_day_in(3, 2)
 def test_vectors_and_change_files_go_and_stay_alike(delta_spark, tmp_path):
     path = str(tmp_path / "ours")
     on = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}

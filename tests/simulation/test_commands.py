@@ -14,7 +14,7 @@ from support.examples import seeds
 if TYPE_CHECKING:
     from support.mutants import Mutant
 
-_HISTORIES = 40
+_HISTORIES = 30
 _MOST = 400
 """Histories that a mutant may outlive: what two threads do at once is not drawn by the seed, and
 which history finds one that only a race shows differs from run to run."""

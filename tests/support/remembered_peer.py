@@ -5,7 +5,7 @@ session's confs and on its version. All of that is the key of a memory; a test d
 its time from its own name (`same_again.py`), so that the files are the same in every run. A test is
 remembered as a whole, or played by the real delta-spark as a whole, with real chance and real time:
 where one key is missing, or where it fails, it begins again, live, and that is what counts. One
-test in forty, drawn anew each run, is live from the start; with `LAKELOG_DELTA_SPARK=live` every
+test in 160, drawn anew each run, is live from the start; with `LAKELOG_DELTA_SPARK=live` every
 one is, and so they are in `make soak`. Where delta-spark sees nothing of ours, in tests marked
 `peer_alone`, chance and time may be real: on Spark's executors nothing else is possible.
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from support.delta_spark import DeltaSpark
 
 MODE: Final = os.environ.get("LAKELOG_DELTA_SPARK", "live" if SEED else "remembered")
-LIVE_ONE_IN: Final = 40
+LIVE_ONE_IN: Final = 160
 _OF_SESSION: Final = re.compile(r"\s*(?P<verb>SET|RESET)\s+(?P<key>[^\s=]+)", re.IGNORECASE)
 _BY_NAME: Final = re.compile(
     r"\b(?:TABLE|VIEW|INTO|FROM|USING|UPDATE|JOIN)\s+"

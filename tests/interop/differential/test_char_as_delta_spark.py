@@ -44,6 +44,7 @@ def test_chars_are_what_they_are_in_delta_spark(enabled, tmp_path):
 
 
 @pytest.mark.soak
+@pytest.mark.one_day_in(3)
 def test_delta_spark_does_what_is_recorded(delta_spark, tmp_path):
     cases = random.Random(SEED or None).sample(CASES, min(len(CASES), examples(4)))
     with played_as_recorded(delta_spark):

@@ -42,6 +42,7 @@ def test_a_conflict_ends_as_it_does_in_delta_spark(tmp_path, scenario):
 
 
 @pytest.mark.soak
+@pytest.mark.one_day_in(3, 1)
 def test_delta_spark_does_what_is_recorded(delta_spark, tmp_path):
     drawn = random.Random(SEED or None)
     sample = drawn.sample(SCENARIOS, min(len(SCENARIOS), examples(10)))

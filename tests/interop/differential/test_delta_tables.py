@@ -95,6 +95,7 @@ def test_a_difference_is_named_by_its_place() -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.one_day_in(3, 2)
 @pytest.mark.needs("delta_tables")
 def test_delta_spark_does_what_is_recorded(delta_spark: Any, tmp_path: Path) -> None:
     cases = random.Random(SEED or None).sample(CASES, min(len(CASES), examples(4)))

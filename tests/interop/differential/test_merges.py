@@ -94,6 +94,7 @@ def test_without_spark_every_merge_ends_as_in_delta_spark(tmp_path):
 
 
 @pytest.mark.soak
+@pytest.mark.one_day_in(3, 1)
 def test_delta_spark_does_what_is_recorded(delta_spark, tmp_path):
     cases = random.Random(SEED or None).sample(CASES, min(len(CASES), examples(4)))
     with played_as_recorded(delta_spark):

@@ -79,6 +79,7 @@ def test_without_spark_rows_are_changed_as_by_delta_spark(tmp_path):
 
 
 @pytest.mark.soak
+@pytest.mark.one_day_in(3, 2)
 def test_delta_spark_does_what_is_recorded(delta_spark, tmp_path):
     cases = random.Random(SEED or None).sample(CASES, min(len(CASES), examples(4)))
     with played_as_recorded(delta_spark):
