@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +17,6 @@ from support.bounded_values import EDGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 Check = tuple[str, Any]
 """A comparison, and the value that it is with."""
@@ -94,13 +94,21 @@ def literal(kind: str, value: Any, dialect: str) -> str:
     return f"CAST('{text}' AS {names.get(kind, kind)})"
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the tables, each of which all readers read."""
+    return tmp_path_factory.mktemp("bounds")
+
+
 @pytest.fixture(params=["commits", "checkpoint", "both", "parsed"])
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]:
+def table(request: pytest.FixtureRequest, folder: Path) -> Callable[[str], str]:
     """Makes a table of a type; its statistics lie in commits or in a checkpoint's columns."""
 
     def make(kind: str) -> str:
-        path = str(tmp_path / "t")
         form = request.param
+        path = str(folder / f"{[*EDGES].index(kind)}-{form}")
+        if Path(path).exists():
+            return path
         if form == "parsed" and kind == "boolean":
             form = "both"  # Out of the struct alone deltalake reads none, whoever wrote it.
         properties = {
@@ -118,6 +126,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str
     return make
 
 
+@pytest.mark.xdist_group("bounds")
 @pytest.mark.parametrize("kind", EDGES)
 def test_deltalakes_readers_find_every_row(kind: str, table: Callable[[str], str]) -> None:
     found = DeltaTable(table(kind))
@@ -133,6 +142,7 @@ def test_deltalakes_readers_find_every_row(kind: str, table: Callable[[str], str
             assert wanted <= set(rows["id"].to_pylist()), ("SQL", check)
 
 
+@pytest.mark.xdist_group("bounds")
 @pytest.mark.parametrize("kind", EDGES)
 def test_duckdb_finds_every_row(kind: str, table: Callable[[str], str]) -> None:
     duckdb = pytest.importorskip("duckdb")
@@ -145,6 +155,7 @@ def test_duckdb_finds_every_row(kind: str, table: Callable[[str], str]) -> None:
         assert expected(kind, check) <= {each[0] for each in rows}, check
 
 
+@pytest.mark.xdist_group("bounds")
 @pytest.mark.parametrize("kind", EDGES)
 def test_polars_finds_every_row(kind: str, table: Callable[[str], str]) -> None:
     polars = pytest.importorskip("polars")
@@ -160,6 +171,7 @@ def test_polars_finds_every_row(kind: str, table: Callable[[str], str]) -> None:
         assert expected(kind, check) <= set(rows["id"].to_list()), check
 
 
+@pytest.mark.xdist_group("bounds")
 @pytest.mark.parametrize("kind", EDGES)
 def test_we_find_every_row(kind: str, table: Callable[[str], str]) -> None:
     snapshot = DeltaLog.for_table(table(kind)).snapshot

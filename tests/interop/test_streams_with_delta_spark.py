@@ -52,6 +52,7 @@ def back_to_first_batch(checkpoint):
                 path.unlink()
 
 
+@pytest.mark.one_day_in(3)
 def test_a_checkpoint_is_continued_in_turns(delta_spark, spark, tmp_path):
     source, sink, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
     append(source, 1, 2, 3)
@@ -79,6 +80,7 @@ def test_a_checkpoint_is_continued_in_turns(delta_spark, spark, tmp_path):
         ]  # fmt: skip
 
 
+@pytest.mark.one_day_in(3, 1)
 def test_the_first_rows_are_continued_in_the_middle(delta_spark, spark, tmp_path):
     source = tmp_path / "in"
     append(source, *range(5))
@@ -114,6 +116,7 @@ def changes(rows):
     return sorted(zip(*(rows[name].to_pylist() for name in names), strict=True))
 
 
+@pytest.mark.one_day_in(3, 2)
 def test_changes_are_continued_in_turns(delta_spark, spark, tmp_path):
     for name, properties in (("plain", FEED), ("vectors", VECTORS)):
         source, sink = tmp_path / name, tmp_path / f"{name}-out"
@@ -138,6 +141,7 @@ def test_changes_are_continued_in_turns(delta_spark, spark, tmp_path):
         }  # fmt: skip
 
 
+@pytest.mark.one_day_in(3)
 def test_changes_that_begin_with_all_rows_are_the_same(delta_spark, spark, tmp_path):
     source = tmp_path / "in"
     for i in range(5):
@@ -154,6 +158,7 @@ def test_changes_that_begin_with_all_rows_are_the_same(delta_spark, spark, tmp_p
     assert [row[2:4] for row in seen[0][0]] == [("insert", 5)] * 4
 
 
+@pytest.mark.one_day_in(3, 1)
 def test_columns_are_tracked_in_turns(delta_spark, spark, tmp_path):
     source, sink, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
     options = {**LIMIT, "schemaTrackingLocation": str(checkpoint / "columns")}

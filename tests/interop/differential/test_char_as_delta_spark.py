@@ -20,7 +20,7 @@ from support.examples import SEED, SEED_OF_THE_DAY, examples
 from support.recorded_cases import played_as_recorded
 
 RECORDED = RecordedChars()
-DRAWN = random.Random(SEED_OF_THE_DAY).sample(CASES, min(len(CASES), examples(16)))
+DRAWN = random.Random(SEED_OF_THE_DAY).sample(CASES, min(len(CASES), examples(8)))
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ RECORDED, OTHERWISE = Recorded(), RecordedOtherwise()
 CHOOSE = random.Random(SEED_OF_THE_DAY)
 DRAWN = [
     (case, CHOOSE.choice(("here", "jobs")))
-    for case in CHOOSE.sample(CASES, min(len(CASES), examples(16)))
+    for case in CHOOSE.sample(CASES, min(len(CASES), examples(8)))
 ]
 
 
