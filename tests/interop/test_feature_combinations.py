@@ -158,6 +158,7 @@ def _text(row: dict[str, Any]) -> str:
     return json.dumps(row, sort_keys=True)
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", seeds(24))
 def test_many_features_at_once(seed: int, tmp_path, delta_spark: DeltaSparkPeer) -> None:

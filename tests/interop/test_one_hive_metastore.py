@@ -51,6 +51,7 @@ def _rows(peer: DeltaSparkPeer, sql: str) -> list[tuple[Any, ...]]:
     return [tuple(each.values()) for each in peer.sql(sql)]
 
 
+@pytest.mark.one_day_in(2)
 def test_names_are_used_in_turns(
     peers: tuple[DeltaSparkPeer, DeltaSparkPeer], folder: Path
 ) -> None:
@@ -124,6 +125,7 @@ def test_names_are_used_in_turns(
     assert not (folder / "warehouse" / "m").exists()
 
 
+@pytest.mark.one_day_in(2, 1)
 @pytest.mark.soak
 @pytest.mark.parametrize("first", of_the_day(["theirs", "ours"], about="hive"))
 def test_methods_on_names_are_used_in_turns(

@@ -148,7 +148,7 @@ def deltalake_writer() -> Iterator[DeltalakeWriter]:
 
 any_table = settings(
     deadline=None,
-    max_examples=examples(60),
+    max_examples=examples(30),
     # Tables that the peer can't write are drawn again, and some are large.
     suppress_health_check=[
         HealthCheck.function_scoped_fixture,

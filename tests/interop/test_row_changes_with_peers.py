@@ -182,6 +182,7 @@ def test_statistics_after_a_delete_are_those_of_delta_spark(delta_spark, tmp_pat
     assert found[0] == found[1]
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.parametrize("inline", [False, True])
 def test_vectors_of_every_shape_are_read_by_delta_spark_and_deltalake(delta_spark, path, inline):
     rows = 150_000

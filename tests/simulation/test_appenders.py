@@ -7,6 +7,7 @@ appenders with one thing wrong, which the same histories must find.
 from __future__ import annotations
 
 import functools
+import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -126,7 +127,10 @@ _MUTANTS = {
 
 
 def _play_until_caught(meanwhile: str) -> None:
-    for script in histories(meanwhile, True):
+    found = [*histories(meanwhile, True)]
+    # Those that show it are next to each other: in this order one of them comes sooner.
+    random.Random(0).shuffle(found)
+    for script in found:
         play(script)
 
 
