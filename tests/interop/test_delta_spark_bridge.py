@@ -190,6 +190,7 @@ def test_on_a_local_disk_nothing_is_lost_or_doubled(jvms, tmp_path):
     assert sum("Delta-Lake" in each for each in writers) == JVMS * COMMITS
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.soak
 @pytest.mark.timeout(280)
 def test_on_s3_nothing_is_lost_or_doubled(jvms, minio, s3_bucket):
@@ -198,6 +199,7 @@ def test_on_s3_nothing_is_lost_or_doubled(jvms, minio, s3_bucket):
     check_whole(jvms[0], DeltaLog.for_table(table, minio.conf), expected)
 
 
+@pytest.mark.one_day_in(2, 1)
 @pytest.mark.soak
 @pytest.mark.timeout(280)
 def test_on_azure_nothing_is_lost_or_doubled(jvms, azurite):
