@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from lakelog.logstores.conformance.checks.expect import expect
 from lakelog.logstores.conformance.processes.children import Child
-from lakelog.logstores.contract import Scope
+from lakelog.logstores.contract import LogStore, Scope
 from lakelog.logstores.systems import need
-
-if TYPE_CHECKING:
-    from lakelog.logstores.contract import LogStore
 
 
 class Checks:
@@ -31,6 +28,15 @@ class Checks:
     """Writers killed between their last line and their end; three more are killed earlier."""
     model_examples: ClassVar[int] = 25
     """Random histories that are compared with a dict."""
+    watched_megabytes: ClassVar[int] = 24
+    """Size of a file that is looked at while it is written, or whose lines fail: more than any
+    buffer holds."""
+    watched_writes: ClassVar[int] = 30
+    """Writes after each of which every instance has to list and read the file."""
+    appends: ClassVar[int] = 6
+    """Appends of each thread to one log."""
+    unfinished_reads: ClassVar[int] = 120
+    """Readings, and as many listings, that end half-way. Connection pools may open a few files."""
 
     undeclared: str = ""
     """What a check found that the store does not declare, so that less could be demanded of it."""
@@ -50,6 +56,9 @@ class Checks:
             UnsafeLogStoreError: the system has no forks.
         """
         need(os, "fork", "a check with other processes, which it forks and kills,")
+        storage = (type(store), frozenset(store.conf.items()))
+        if storage in _SHARED:
+            return True
         path = folder + "/.is-shared"
         store.write(path, ["yes"], overwrite=True)
         with Child("observers:observe", store) as child:
@@ -63,4 +72,10 @@ class Checks:
             claims = store.capabilities.exclusive_create >= Scope.HOST
             expect(not claims, f"another process sees {seen} of a file just written")
             self.undeclared = "exclusive_create does not cover other processes"
+        else:
+            _SHARED.add(storage)
         return shared
+
+
+_SHARED: set[tuple[type[LogStore], frozenset[tuple[str, str]]]] = set()
+"""Stores, by class and conf, whose storage another process was seen to see: it is asked once."""

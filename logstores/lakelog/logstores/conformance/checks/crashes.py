@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 OLD = payload(3, 300)
 AT_ONCE = 4
 """Writers that die side by side."""
+_Victim = tuple[str, str, str]
+"""What it does, to which path, and where it dies."""
 
 
 class CrashChecks(Checks):
@@ -59,7 +62,8 @@ class CrashChecks(Checks):
             return
         points = self._points()
         paths = [f"{folder}/{number:020d}.json" for number in range(len(points))]
-        fates = self._kill(store, "create", paths, points)
+        victims = [("create", *each) for each in zip(paths, points, strict=True)]
+        fates = self._kill(store, victims)
         rival = self.another(store)
         for path, point, acknowledged in zip(paths, points, fates, strict=True):
             what = f"the file whose writer was killed {point}"
@@ -85,33 +89,33 @@ class CrashChecks(Checks):
         modes = ["staged"] + ["overwrite"] * store.capabilities.atomic_overwrite
         points = self._points()
         rival = self.another(store)
-        done = 0
-        for mode in modes:
-            paths = [f"{folder}/{done + number:020d}.json" for number in range(len(points))]
-            done += len(points)
-            for path in paths:
-                rival.write(path, OLD)
-            fates = self._kill(store, mode, paths, points)
-            for path, point, acknowledged in zip(paths, points, fates, strict=True):
-                what = f"the file whose {mode} was killed {point}"
-                allowed = (LINES,) if acknowledged else (OLD, LINES)
-                expect(read_or_none(rival, path) in allowed, f"{what} is neither old nor new")
-                rival.write(path, ["next"], overwrite=True)
-                expect_equal(raw_bytes(rival, path), b"next\n", f"{what}, overwritten")
-        self._others_go_on(rival, folder, done)
+        deaths = itertools.product(modes, points)
+        victims = [
+            (mode, f"{folder}/{number:020d}.json", point)
+            for number, (mode, point) in enumerate(deaths)
+        ]
+        for _, path, _ in victims:
+            rival.write(path, OLD)
+        fates = self._kill(store, victims)
+        for (mode, path, point), acknowledged in zip(victims, fates, strict=True):
+            what = f"the file whose {mode} was killed {point}"
+            allowed = (LINES,) if acknowledged else (OLD, LINES)
+            expect(read_or_none(rival, path) in allowed, f"{what} is neither old nor new")
+            rival.write(path, ["next"], overwrite=True)
+            expect_equal(raw_bytes(rival, path), b"next\n", f"{what}, overwritten")
+        self._others_go_on(rival, folder, len(victims))
 
     def _points(self) -> list[str]:
         """Where the victims die: in their lines, and at parts of the time that the rest takes."""
         ends = [f"after {n}/{self.crash_rounds}" for n in range(1, self.crash_rounds + 1)]
         return ["at line 0", f"at line {len(LINES) // 2}", f"at line {len(LINES)}", *ends]
 
-    def _kill(self, store: LogStore, mode: str, paths: list[str], points: list[str]) -> list[bool]:
-        """Let a process die for each path; whether its write had returned by then."""
-        fates = _fates_of_forks(store, mode, paths, points)
+    def _kill(self, store: LogStore, victims: list[_Victim]) -> list[bool]:
+        """Let a process die for each of them; whether its write had returned by then."""
+        fates = _fates_of_forks(store, victims)
         if fates is None:
-            victims = list(zip(paths, points, strict=True))
-            fates = at_once(lambda each: _fate(store, mode, *each), victims, AT_ONCE, "victims")
-        for (code, _), point in zip(fates, points, strict=True):
+            fates = at_once(lambda each: _fate(store, *each), victims, AT_ONCE, "victims")
+        for (code, _), (_, _, point) in zip(fates, victims, strict=True):
             expect_equal(code, -signal.SIGKILL, f"the exit code of a writer killed {point}")
         return [returned for _, returned in fates]
 
@@ -124,15 +128,12 @@ class CrashChecks(Checks):
         expect_equal(seen, wanted, "names that are not hidden, after the crashes")
 
 
-def _fates_of_forks(
-    store: LogStore, mode: str, paths: list[str], points: list[str]
-) -> list[tuple[int, bool]] | None:
+def _fates_of_forks(store: LogStore, victims: list[_Victim]) -> list[tuple[int, bool]] | None:
     """The exit codes and whether the writes had returned; None where forks would be no good."""
-    targets = list(zip(paths, points, strict=True))
-    groups = [targets[n : n + AT_ONCE] for n in range(0, len(targets), AT_ONCE)]
+    groups = [victims[n : n + AT_ONCE] for n in range(0, len(victims), AT_ONCE)]
     patience = PATIENCE * (len(groups) + 1)
     fates: list[tuple[int, bool]] = []
-    with Child("victims:let_die", store, mode, patience=patience) as parent:
+    with Child("victims:let_die", store, patience=patience) as parent:
         try:
             if not parent.hear():
                 return None

@@ -66,7 +66,7 @@ class ListingChecks(Checks):
         folder = fresh_folder(store, root)
         writers = [store, self.another(store)]
         wanted: list[str] = []
-        for n in range(30):
+        for n in range(self.watched_writes):
             name = f"{n:020d}.json"
             writers[n % 2].write(f"{folder}/{name}", [str(n)])
             wanted.append(name)

@@ -79,7 +79,7 @@ class RaceChecks(Checks):
     def test_writers_of_one_log_lose_nothing(self, store: LogStore, root: str) -> None:
         """Threads appending to one log get one version each: no gaps, duplicates or losses."""
         folder = fresh_folder(store, root)
-        appends = 6
+        appends = self.appends
         total = self.race_threads * appends
 
         def append_all(who: int) -> list[int]:
@@ -110,13 +110,14 @@ class RaceChecks(Checks):
             seen.append(_bytes_or_none(reader, path))
             seen.append(_listed(reader, folder, "0.json") or None)
 
-        lines = _peeking(peek)
+        lines = _peeking(peek, self.watched_megabytes)
         store.write(path, lines)
         if store.is_partial_write_visible(path):
             self.undeclared = "partial_write_visible"
         else:
             expect_equal(_brief(seen), [None] * len(seen), "what a reader saw of it meanwhile")
-        expect_equal(len(read_all(store, path)), PEEKED_LINES, "the lines of the finished file")
+        count = len(read_all(store, path))
+        expect_equal(count, self.watched_megabytes, "the lines of the finished file")
 
     def test_readers_beside_a_writer_see_all_or_nothing(self, store: LogStore, root: str) -> None:
         """Readers that never stop looking see a new file whole or not at all."""
@@ -143,7 +144,8 @@ class RaceChecks(Checks):
         store.write(path, old, overwrite=True)
         reader = self.another(store)
         seen: list[list[str] | None] = []
-        store.write(path, _peeking(lambda: seen.append(read_or_none(reader, path))), overwrite=True)
+        lines = _peeking(lambda: seen.append(read_or_none(reader, path)), self.watched_megabytes)
+        store.write(path, lines, overwrite=True)
         atomic = store.capabilities.atomic_overwrite
         if atomic:
             expect(all(lines == old for lines in seen), "a reader saw a half-done overwrite")
@@ -185,14 +187,11 @@ class RaceChecks(Checks):
             expect(lines in (before, after), f"a reading ended with {len(lines)} mixed lines")
 
 
-PEEKED_LINES = 24
-
-
-def _peeking(peek: Callable[[], None]) -> Iterator[str]:
-    """Lines of a megabyte each, more than any buffer holds, with looks in between."""
-    for number in range(PEEKED_LINES):
+def _peeking(peek: Callable[[], None], count: int) -> Iterator[str]:
+    """Lines of a megabyte each, with looks in between."""
+    for number in range(count):
         yield "z" * (1 << 20)
-        if number in (0, PEEKED_LINES // 2, PEEKED_LINES - 1):
+        if number in (0, count // 2, count - 1):
             peek()
 
 

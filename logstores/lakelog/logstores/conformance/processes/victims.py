@@ -37,16 +37,15 @@ _SDKS = {
 """What stores of ours import at their first use; none of it starts a thread."""
 
 
-def let_die(store: LogStore, channel: Channel, mode: str) -> None:
-    """Answer each list of `[path, point]` with the fates of as many forks, all at work at once.
+def let_die(store: LogStore, channel: Channel) -> None:
+    """Answer each list of `[mode, path, point]` with the fates of as many forks, all at once.
 
     The first answer is whether this process can be forked. A fate is the exit code, and whether
     the write had returned.
 
     Args:
         store: what each of them has a copy of. Nothing uses this one.
-        channel: where lists come from.
-        mode: as `die_writing` has it.
+        channel: where lists come from, each of what `die_writing` is told.
     """
     for kind in type(store).__mro__:
         for name in _SDKS.get(kind.__module__.removesuffix(".store"), ()):
@@ -55,7 +54,7 @@ def let_die(store: LogStore, channel: Channel, mode: str) -> None:
     alone = _is_alone()
     channel.answer(alone)
     for targets in channel if alone else ():
-        forks = [_fork(store, mode, path, point) for path, point in targets]
+        forks = [_fork(store, *target) for target in targets]
         channel.answer([_fate(process, returned) for process, returned in forks])
 
 
