@@ -42,7 +42,7 @@ COVERAGE ?= .coverage
 .DEFAULT_GOAL := help
 # With -j, an install would begin before the check for Java has spoken.
 .NOTPARALLEL:
-.PHONY: help demo test unit quick soak coverage programs check lint types mypy pyright user-types imports docs check-matrix check-floors check-dbt cluster recipes judges appenders longer nightly release bench bench-quick clean java jar
+.PHONY: help demo test unit quick soak coverage programs check lint types mypy pyright user-types imports docs check-matrix check-floors check-dbt cluster recipes judges appenders kit longer nightly release bench bench-quick clean java jar
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,9 +116,12 @@ judges: java $(VENV)/.test ## Commit to one table of Unity Catalog by lakelog an
 appenders: $(VENV)/.test ## Kill each role of appenders and of those who commit as one 50 times on each storage; run 64 producers
 	$(BIN)/python -m pytest -n 0 --nightly -m nightly -o faulthandler_timeout=0 tests/backends
 
+kit: java $(VENV)/.test ## Ask every store all of the conformance kit's questions in full, and race processes for longer
+	LAKELOG_KIT=full $(BIN)/python -m pytest -n 0 --nightly -o faulthandler_timeout=0 tests/conformance tests/backends/test_bridge_conformance.py
+
 longer: java $(VENV)/.test ## Run the cases that CI draws by the day, all of them, and longer forms of other tests
 	$(PYTEST) --nightly -m nightly $(if $(PYTEST_ARGS),$(PYTEST_ARGS),tests \
-	  $(addprefix --ignore=tests/,integration backends interop/test_one_unity_catalog.py interop/test_unity_catalog_judges.py))
+	  $(addprefix --ignore=tests/,integration backends conformance interop/test_one_unity_catalog.py interop/test_unity_catalog_judges.py))
 
 check-dbt: java $(VENV)/.test ## Run dbt's own tests of adapters on lakelog, and compare with what is known to differ
 	cd tests && ../$(BIN)/python -m support.dbt_judge

@@ -29,6 +29,7 @@ RUNS = {
     "recipes": ("recipes",),
     "judges": ("judges",),
     "appenders": ("appenders",),
+    "kit": ("kit",),
     "longer": ("longer",),
     "soak": ("soak",),
 }

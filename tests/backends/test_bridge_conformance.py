@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakelog.logstores.conformance import LogStoreConformance
+from lakelog.logstores.conformance.checks.basics import BasicChecks
+from lakelog.logstores.conformance.checks.listings import ListingChecks
+from lakelog.logstores.conformance.checks.races import RaceChecks
 from lakelog.logstores.service import LogStoreService
 from support.bridge_client import BEHIND, ENDPOINT, ServedAzureStore, ServedS3Store, ServedStore
+from support.kit_sizes import Sized, SizedConformance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,12 +46,8 @@ def container(azurite: AzureEndpoint) -> Iterator[str]:
         client.delete_container(name)
 
 
-class TestBridge(LogStoreConformance):
-    race_rounds = 4
+class TestBridge(SizedConformance, race_rounds=4, many_files=300, model_examples=5, crash_rounds=1):
     large_megabytes = int(os.environ.get("LAKELOG_TEST_BRIDGE_MEGABYTES", "10"))
-    many_files = 300
-    model_examples = 5
-    crash_rounds = 1
 
     @pytest.fixture
     def store(self, way: dict[str, str]) -> LogStore:
@@ -59,18 +58,11 @@ class TestBridge(LogStoreConformance):
         return f"{tmp_path}/table/_delta_log"
 
 
-class OnAServer(LogStoreConformance):
-    """Small: what the bridge adds is the same on each storage."""
-
-    race_rounds = 3
-    race_processes = 3
-    large_megabytes = 6
-    many_files = 40
-    model_examples = 3
-    crash_rounds = 1
+class OnAServer(Sized, BasicChecks, ListingChecks, RaceChecks):
+    """What the bridge adds is the same on each storage, and staged files go past it."""
 
 
-class TestBridgeOnS3(OnAServer):
+class TestBridgeOnS3(OnAServer, race_rounds=3, large_megabytes=6):
     @pytest.fixture
     def store(self, way: dict[str, str], minio: S3Endpoint) -> LogStore:
         return ServedS3Store({**minio.conf, **way})
@@ -80,7 +72,7 @@ class TestBridgeOnS3(OnAServer):
         return f"s3a://{s3_bucket}/{uuid.uuid4().hex}/a folder with ü and %20/_delta_log"
 
 
-class TestBridgeOnAzure(OnAServer):
+class TestBridgeOnAzure(OnAServer, race_rounds=3, large_megabytes=6):
     @pytest.fixture
     def store(self, way: dict[str, str], azurite: AzureEndpoint) -> LogStore:
         return ServedAzureStore({**azurite.conf, **way})

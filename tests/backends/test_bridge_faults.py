@@ -13,6 +13,7 @@ from lakelog.logstores import AzureConditionalLogStore, LogStore, S3ConditionalL
 from lakelog.logstores.conformance.http.writes import HttpWriteChecks
 from lakelog.logstores.conformance.http_dialects import AZURE
 from lakelog.logstores.service import LogStoreService
+from support.bad_networks import Impatient
 from support.bridge_client import BEHIND, ENDPOINT, ServedAzureStore, ServedS3Store, ServedStore
 from support.fault_proxy import FaultProxy
 
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     from support.servers.bridge_jvm import BridgeJvm
     from support.servers.minio import S3Endpoint
 
-IMPATIENT: Mapping[str, str] = {
+PATIENT: Mapping[str, str] = {
     "spark.lakelog.store.endpointProbe": "never",
     "spark.lakelog.store.request.timeout": "1",
-    "spark.lakelog.store.retry.timeBudget": "3",
+    "spark.lakelog.store.retry.timeBudget": "60",
 }
 HARM = ("drop_reply", "cut_reply", "tell:503", "refuse:503", "reset", "drop_request", "twice")
 WRITERS, COMMITS = 4, 8
@@ -57,14 +58,16 @@ def container(azurite: AzureEndpoint) -> Iterator[str]:
         client.delete_container(name)
 
 
-class TestBridgeToS3OnABadNetwork(HttpWriteChecks):
+class TestBridgeToS3OnABadNetwork(Impatient, HttpWriteChecks):
     @pytest.fixture
     def endpoint(self, minio: S3Endpoint) -> str:
         return minio.url
 
     @pytest.fixture
-    def behind(self, minio: S3Endpoint, way: dict[str, str]) -> Callable[[str], LogStore]:
-        conf = {**minio.conf, **IMPATIENT, **way}
+    def behind(
+        self, minio: S3Endpoint, way: dict[str, str], impatient: Mapping[str, str]
+    ) -> Callable[[str], LogStore]:
+        conf = {**minio.conf, **impatient, **way}
         return lambda url: ServedS3Store({**conf, "spark.hadoop.fs.s3a.endpoint": url})
 
     @pytest.fixture
@@ -72,7 +75,8 @@ class TestBridgeToS3OnABadNetwork(HttpWriteChecks):
         return f"s3a://{s3_bucket}/{uuid.uuid4().hex}/_delta_log"
 
 
-class TestBridgeToAzureOnABadNetwork(HttpWriteChecks):
+@pytest.mark.nightly  # what the bridge adds is the same on each storage
+class TestBridgeToAzureOnABadNetwork(Impatient, HttpWriteChecks):
     dialect = AZURE
 
     @pytest.fixture
@@ -80,10 +84,10 @@ class TestBridgeToAzureOnABadNetwork(HttpWriteChecks):
         return azurite.url
 
     @pytest.fixture
-    def behind(self, azurite: AzureEndpoint, way: dict[str, str]) -> Callable[[str], LogStore]:
-        # Azurite saves all that it has every few seconds, and answers nobody meanwhile.
-        conf = {**IMPATIENT, "spark.lakelog.store.request.timeout": "2", **way}
-        return lambda url: ServedAzureStore({**azurite.conf_at(url), **conf})
+    def behind(
+        self, azurite: AzureEndpoint, way: dict[str, str], impatient: Mapping[str, str]
+    ) -> Callable[[str], LogStore]:
+        return lambda url: ServedAzureStore({**azurite.conf_at(url), **impatient, **way})
 
     @pytest.fixture
     def root(self, container: str) -> str:
@@ -128,8 +132,7 @@ def test_of_commits_on_s3_beside_faults_none_is_lost_or_doubled(
 ) -> None:
     log = f"s3a://{s3_bucket}/{uuid.uuid4().hex}/_delta_log"
     with FaultProxy(minio.url) as proxy:
-        conf = {**minio.conf, **IMPATIENT, **way, "spark.hadoop.fs.s3a.endpoint": proxy.url}
-        conf["spark.lakelog.store.retry.timeBudget"] = "60"
+        conf = {**minio.conf, **PATIENT, **way, "spark.hadoop.fs.s3a.endpoint": proxy.url}
         direct = S3ConditionalLogStore(minio.conf)
         _race(proxy, b"PUT /", lambda: ServedS3Store(conf), direct, log)
 
@@ -139,7 +142,6 @@ def test_of_commits_on_azure_beside_faults_none_is_lost_or_doubled(
 ) -> None:
     log = f"az://{container}/{uuid.uuid4().hex}/_delta_log"
     with FaultProxy(azurite.url) as proxy:
-        conf = {**azurite.conf_at(proxy.url), **IMPATIENT, **way}
-        conf["spark.lakelog.store.retry.timeBudget"] = "60"
+        conf = {**azurite.conf_at(proxy.url), **PATIENT, **way}
         direct = AzureConditionalLogStore(azurite.conf)
         _race(proxy, b"PUT /", lambda: ServedAzureStore(conf), direct, log)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.logstores import CommitOutcomeUnknownError, GCSLogStore
+from support.bad_networks import brief_last_look
 from support.fault_proxy import FaultProxy
 from support.servers._service import free_port
 
@@ -88,8 +89,9 @@ def test_a_lost_reply_and_two_lost_looks_are_settled(
 
 
 def test_a_service_that_falls_silent_after_the_upload_leaves_the_outcome_unknown(
-    proxy: FaultProxy, fake_gcs: GCSEndpoint, path: str
+    proxy: FaultProxy, fake_gcs: GCSEndpoint, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    brief_last_look(monkeypatch)
     proxy.arm("drop_reply", UPLOAD)
     proxy.arm("reset", b"HTTP/1.1", times=500)
     store = behind(proxy, fake_gcs, spark_lakelog_store_retry_timeBudget="1")

@@ -21,6 +21,7 @@ from lakelog.logstores.hdfs.client import HdfsClient
 from lakelog.logstores.hdfs.publish import publish, write_draft
 from lakelog.logstores.hdfs.webhdfs import WebHdfs
 from lakelog.logstores.object_store.store import RetryPolicy, TryAgainError
+from support.bad_networks import brief_last_look
 from support.fault_proxy import FaultProxy
 from support.rpc_proxy import RpcProxy
 
@@ -136,7 +137,7 @@ def test_renames_that_never_get_an_answer_are_settled_by_the_draft(
     hdfs: HdfsCluster, proxy: RpcProxy, folder: str, landed: bool
 ) -> None:
     """At the end the draft is deleted: it was there (nothing happened), or it was not."""
-    store = store_at(proxy.uri, hdfs.http, budget="3" if landed else "0.5", timeout="20")
+    store = store_at(proxy.uri, hdfs.http, budget="1" if landed else "0.5", timeout="20")
     if landed:
         proxy.arm("drop_reply", RENAME)
     proxy.arm("reset", RENAME, times=1000)
@@ -199,8 +200,13 @@ def test_a_lost_answer_to_a_deletion_is_no_missing_file(
 
 @pytest.mark.parametrize("landed", [True, False])
 def test_a_namenode_that_dies_over_a_rename_leaves_the_outcome_unknown(
-    hdfs: HdfsCluster, proxy: RpcProxy, folder: str, landed: bool
+    hdfs: HdfsCluster,
+    proxy: RpcProxy,
+    folder: str,
+    landed: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    brief_last_look(monkeypatch)
     store = store_at(proxy.uri, hdfs.http, budget="0.5")
     proxy.arm("die" if landed else "die_before", RENAME)
     with pytest.raises(CommitOutcomeUnknownError, match=r"0\.json is unknown: the rename of"):

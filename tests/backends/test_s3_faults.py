@@ -24,6 +24,7 @@ from lakelog.logstores import (
 )
 from lakelog.logstores.s3.client import S3Client
 from lakelog.logstores.s3.upload import PART
+from support.bad_networks import brief_last_look
 from support.fault_proxy import FaultProxy
 
 if TYPE_CHECKING:
@@ -147,7 +148,9 @@ def test_a_service_that_falls_silent_after_the_put_leaves_the_outcome_unknown(
     behind: Callable[..., S3ConditionalLogStore],
     direct: S3ConditionalLogStore,
     log: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    brief_last_look(monkeypatch)
     proxy.arm("die", b"PUT /")
     with pytest.raises(CommitOutcomeUnknownError) as caught:
         behind(budget="1").write(commit(log), LINES)

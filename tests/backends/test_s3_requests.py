@@ -15,6 +15,7 @@ from lakelog.core.actions.operation import Operation
 from lakelog.core.delta_log import DeltaLog
 from lakelog.logstores import S3ConditionalLogStore
 from support.fault_proxy import FaultProxy
+from support.kit_sizes import short_pages
 from support.manual_clock import ManualClock
 from support.tables import add_file, new_table
 
@@ -163,18 +164,23 @@ def test_a_fresh_process_opens_a_table_with_few_modules(minio: S3Endpoint, table
 
 
 def test_a_listing_of_many_is_one_request_for_each_page_and_starts_late(
-    proxy: FaultProxy, conf: dict[str, str], minio: S3Endpoint, table: str
+    proxy: FaultProxy,
+    conf: dict[str, str],
+    minio: S3Endpoint,
+    table: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    short_pages(monkeypatch, 10)
     log = f"{table}/_delta_log"
     bucket, _, prefix = log.removeprefix("s3a://").partition("/")
     client = minio.client()
-    for version in range(1001):
+    for version in range(11):
         client.put_object(Bucket=bucket, Key=f"{prefix}/{version:020d}.json", Body=b"")
     store = S3ConditionalLogStore(conf)
-    assert len(list(store.list_from(f"{log}/"))) == 1001
+    assert len(list(store.list_from(f"{log}/"))) == 11
     assert methods(proxy) == ["GET", "GET"]
-    assert [status.name[:20] for status in store.list_from(commit(log, 999))] == [
-        f"{version:020d}" for version in (999, 1000)
+    assert [status.name[:20] for status in store.list_from(commit(log, 9))] == [
+        f"{version:020d}" for version in (9, 10)
     ]
     assert len(proxy.requests) == 3
     assert "start-after=" in proxy.requests[2]

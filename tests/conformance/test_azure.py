@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.logstores import AzureConditionalLogStore, AzureLeaseLogStore, LogStore, Scope
-from lakelog.logstores.conformance import LogStoreConformance
+from support.kit_sizes import SizedConformance, short_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,10 +25,10 @@ def container(azurite: AzureEndpoint) -> Iterator[str]:
         service.delete_container(name)
 
 
-class TestAzureConditionalLogStore(LogStoreConformance):
-    large_megabytes = 50
-    race_rounds = 15
-    model_examples = 10
+class TestAzureConditionalLogStore(SizedConformance, race_rounds=15, model_examples=10):
+    @pytest.fixture(autouse=True)
+    def _short_pages(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        short_pages(monkeypatch)  # Azure's own have five thousand entries
 
     @pytest.fixture
     def store(self, azurite: AzureEndpoint) -> LogStore:
@@ -42,12 +42,9 @@ class TestAzureConditionalLogStore(LogStoreConformance):
         assert store.capabilities.exclusive_create == Scope.CLUSTER
 
 
-class TestAzureLeaseLogStore(LogStoreConformance):
-    large_megabytes = 20
-    many_files = 60
-    race_rounds = 10
-    model_examples = 10
-
+class TestAzureLeaseLogStore(
+    SizedConformance, large_megabytes=20, many_files=60, race_rounds=10, model_examples=10
+):
     @pytest.fixture
     def store(self, azurite: AzureEndpoint) -> LogStore:
         return AzureLeaseLogStore(azurite.conf)

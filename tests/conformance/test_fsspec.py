@@ -9,23 +9,18 @@ import pytest
 
 from lakelog.contrib.fsspec_store import FsspecLogStore
 from lakelog.logstores import LogStore, Scope
-from lakelog.logstores.conformance import LogStoreConformance
 from support.fsspec_files import KnowingLogStore
+from support.kit_sizes import SizedConformance
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+FEWER = {"many_files": 300, "large_megabytes": 5, "race_rounds": 8, "model_examples": 8}
 SCOPE = "spark.lakelog.fsspec.exclusiveCreate"
 
 
-class TestOnTheLocalDisk(LogStoreConformance):
+class TestOnTheLocalDisk(SizedConformance, **FEWER, crash_rounds=1):
     """fsspec's own local files: an exclusive create by a lock of the host."""
-
-    many_files = 300
-    large_megabytes = 5
-    race_rounds = 8
-    model_examples = 8
-    crash_rounds = 1
 
     @pytest.fixture
     def store(self) -> LogStore:
@@ -36,14 +31,8 @@ class TestOnTheLocalDisk(LogStoreConformance):
         return f"file://{tmp_path}/a table"
 
 
-class TestInMemory(LogStoreConformance):
+class TestInMemory(SizedConformance, **FEWER, crash_rounds=1):
     """fsspec's file system in memory: an exclusive create by a lock of the process."""
-
-    many_files = 300
-    large_megabytes = 5
-    race_rounds = 8
-    model_examples = 8
-    crash_rounds = 1
 
     @pytest.fixture
     def store(self) -> LogStore:
@@ -54,14 +43,8 @@ class TestInMemory(LogStoreConformance):
         return f"memory://{uuid.uuid4().hex}/t"
 
 
-class TestOnATrueExclusiveCreate(LogStoreConformance):
+class TestOnATrueExclusiveCreate(SizedConformance, **FEWER, crash_rounds=1):
     """A file system whose own create has one winner: no lock is taken."""
-
-    many_files = 300
-    large_megabytes = 5
-    race_rounds = 8
-    model_examples = 8
-    crash_rounds = 1
 
     @pytest.fixture
     def store(self) -> LogStore:

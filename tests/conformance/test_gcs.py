@@ -7,29 +7,25 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.logstores import GCSLogStore, LogStore, Scope
-from lakelog.logstores.conformance import HttpFaultConformance, LogStoreConformance
 from lakelog.logstores.conformance.checks.basics import BasicChecks
 from lakelog.logstores.conformance.checks.listings import ListingChecks
 from lakelog.logstores.conformance.http_dialects import GCS
+from support.bad_networks import OnABadNetwork
+from support.kit_sizes import IN_FULL, SizedConformance, short_pages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from support.servers.fake_gcs import GCSEndpoint
 
 NO_PACE = {"spark.lakelog.gcs.minWriteInterval": "0"}
-IMPATIENT = {
-    **NO_PACE,
-    "spark.lakelog.store.endpointProbe": "never",
-    "spark.lakelog.store.request.timeout": "1",
-    "spark.lakelog.store.retry.timeBudget": "3",
-}
 
 
-class TestGCSLogStore(LogStoreConformance):
-    race_rounds = 15
-    model_examples = 12
-    crash_rounds = 2
+class TestGCSLogStore(SizedConformance, race_rounds=15, model_examples=12, crash_rounds=2):
+    @pytest.fixture(autouse=True)
+    def _short_pages(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        if not IN_FULL:
+            short_pages(monkeypatch)
 
     @pytest.fixture
     def store(self, fake_gcs: GCSEndpoint) -> LogStore:
@@ -62,7 +58,7 @@ class TestGCSLogStoreWithItsOwnFileSystem(BasicChecks, ListingChecks):
         assert store.filesystem.type_name == "py::gcs"
 
 
-class TestGCSLogStoreOnABadNetwork(HttpFaultConformance):
+class TestGCSLogStoreOnABadNetwork(OnABadNetwork):
     dialect = GCS
 
     @pytest.fixture
@@ -70,11 +66,12 @@ class TestGCSLogStoreOnABadNetwork(HttpFaultConformance):
         return fake_gcs.url
 
     @pytest.fixture
-    def behind(self, fake_gcs: GCSEndpoint) -> Callable[[str], LogStore]:
+    def behind(
+        self, fake_gcs: GCSEndpoint, impatient: Mapping[str, str]
+    ) -> Callable[[str], LogStore]:
         def store(url: str) -> LogStore:
-            return GCSLogStore(
-                {**fake_gcs.conf, **IMPATIENT, "spark.hadoop.fs.gs.storage.root.url": url}
-            )
+            more = {**NO_PACE, **impatient, "spark.hadoop.fs.gs.storage.root.url": url}
+            return GCSLogStore({**fake_gcs.conf, **more})
 
         return store
 

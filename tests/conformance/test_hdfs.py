@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.logstores import HDFSLogStore, LogStore, Scope
-from lakelog.logstores.conformance import LogStoreConformance
+from support.kit_sizes import SizedConformance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,14 +16,12 @@ if TYPE_CHECKING:
     from support.servers.hdfs import HdfsCluster
 
 
-class TestHDFSLogStore(LogStoreConformance):
+class TestHDFSLogStore(
+    SizedConformance, large_megabytes=50, race_rounds=6, crash_rounds=2, model_examples=3
+):
     """Drafts by WebHDFS. The NameNode lists 100 entries a page."""
 
-    many_files = 220
-    large_megabytes = 50
-    race_rounds = 6
-    crash_rounds = 2
-    model_examples = 3
+    many_files = 110
 
     @pytest.fixture
     def store(self, hdfs: HdfsCluster) -> Iterator[LogStore]:
@@ -42,15 +40,16 @@ class TestHDFSLogStore(LogStoreConformance):
         assert store.capabilities.exclusive_create == Scope.CLUSTER
 
 
-class TestHDFSLogStoreWithoutWebHdfs(LogStoreConformance):
+class TestHDFSLogStoreWithoutWebHdfs(
+    SizedConformance,
+    many_files=24,
+    large_megabytes=3,
+    race_rounds=2,
+    race_threads=4,
+    crash_rounds=1,
+    model_examples=1,
+):
     """Drafts by hdfs-native, half a second each: fewer of them."""
-
-    many_files = 24
-    large_megabytes = 3
-    race_rounds = 2
-    race_threads = 4
-    crash_rounds = 1
-    model_examples = 1
 
     @pytest.fixture
     def store(self, hdfs: HdfsCluster) -> LogStore:

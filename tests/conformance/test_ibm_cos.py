@@ -5,25 +5,35 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-import boto3
 import pytest
 
 from lakelog.contrib.ibm_cos import IBMCOSLogStore
-from lakelog.logstores.conformance import LogStoreConformance
+from support.kit_sizes import SizedConformance, alike_in_other_processes
 
 if TYPE_CHECKING:
     from lakelog.logstores import LogStore
     from support.servers.minio import S3Endpoint
 
 
-class TestIBMCOSLogStore(LogStoreConformance):
-    many_files = 60
-    large_megabytes = 6
-    race_rounds = 5
-    race_processes = 2
-    crash_rounds = 1
-    model_examples = 4
+@pytest.fixture(scope="module")
+def bucket(minio: S3Endpoint) -> str:
+    name = f"lakelog-{uuid.uuid4().hex[:20]}"
+    client = minio.client()
+    client.create_bucket(Bucket=name)
+    client.close()
+    return name
 
+
+@alike_in_other_processes
+class TestIBMCOSLogStore(
+    SizedConformance,
+    many_files=60,
+    large_megabytes=6,
+    race_rounds=5,
+    race_processes=2,
+    crash_rounds=1,
+    model_examples=4,
+):
     @pytest.fixture
     def store(self, minio: S3Endpoint) -> LogStore:
         return IBMCOSLogStore(
@@ -39,15 +49,5 @@ class TestIBMCOSLogStore(LogStoreConformance):
         )
 
     @pytest.fixture
-    def root(self, minio: S3Endpoint) -> str:
-        bucket = f"lakelog-{uuid.uuid4().hex[:20]}"
-        client = boto3.client(
-            "s3",
-            endpoint_url=minio.url,
-            region_name=minio.region,
-            aws_access_key_id=minio.access_key,
-            aws_secret_access_key=minio.secret_key,
-        )
-        client.create_bucket(Bucket=bucket)
-        client.close()
-        return f"cos://{bucket}.lab/a table"
+    def root(self, bucket: str) -> str:
+        return f"cos://{bucket}.lab/{uuid.uuid4().hex}/a table"

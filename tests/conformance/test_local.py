@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.logstores import LocalLogStore, LogStore, Scope
-from lakelog.logstores.conformance import LogStoreConformance
+from support.kit_sizes import SizedConformance, alike_in_other_processes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-class TestLocalLogStore(LogStoreConformance):
-    race_processes = 6
-    race_rounds = 60
-
+class TestLocalLogStore(SizedConformance, race_processes=6, race_rounds=60):
     @pytest.fixture
     def store(self) -> LogStore:
         return LocalLogStore()
@@ -29,10 +26,8 @@ class TestLocalLogStore(LogStoreConformance):
         assert store.capabilities.exclusive_create == Scope.HOST
 
 
-class TestLocalLogStoreByFileUri(LogStoreConformance):
-    race_rounds = 10
-    large_megabytes = 3
-
+@alike_in_other_processes
+class TestLocalLogStoreByFileUri(SizedConformance, race_rounds=10, large_megabytes=3):
     @pytest.fixture
     def store(self) -> LogStore:
         return LocalLogStore()

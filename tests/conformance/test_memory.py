@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.logstores import LogStore, MemoryLogStore
-from lakelog.logstores.conformance import LogStoreConformance
+from support.kit_sizes import SizedConformance, alike_in_other_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class TestMemoryLogStore(LogStoreConformance):
-    race_rounds = 100
-
+class TestMemoryLogStore(SizedConformance, race_rounds=100):
     @pytest.fixture
     def store(self) -> LogStore:
         return MemoryLogStore()
@@ -28,10 +26,8 @@ class TestMemoryLogStore(LogStoreConformance):
         MemoryLogStore.forget(name)
 
 
-class TestMemoryLogStoreWithoutAName(LogStoreConformance):
-    race_rounds = 10
-    large_megabytes = 3
-
+@alike_in_other_processes
+class TestMemoryLogStoreWithoutAName(SizedConformance, race_rounds=10, large_megabytes=3):
     @pytest.fixture
     def store(self) -> LogStore:
         return MemoryLogStore()

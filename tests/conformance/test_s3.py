@@ -8,25 +8,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.logstores import LogStore, S3ConditionalLogStore, S3SingleDriverLogStore, Scope
-from lakelog.logstores.conformance import HttpFaultConformance, LogStoreConformance
+from support.bad_networks import OnABadNetwork
+from support.kit_sizes import IN_FULL, SizedConformance, alike_in_other_processes, short_pages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from support.servers.minio import S3Endpoint
 
 SINGLE_WRITER = {"spark.lakelog.unsafe.singleWriter": "true"}
-IMPATIENT = {
-    "spark.lakelog.store.endpointProbe": "never",
-    "spark.lakelog.store.request.timeout": "1",
-    "spark.lakelog.store.retry.timeBudget": "3",
-}
 
 
-class TestS3ConditionalLogStore(LogStoreConformance):
-    large_megabytes = 50
-    race_rounds = 15
-    model_examples = 10
+class TestS3ConditionalLogStore(SizedConformance, race_rounds=15, model_examples=10):
+    @pytest.fixture(autouse=True)
+    def _short_pages(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        if not IN_FULL:
+            short_pages(monkeypatch)
 
     @pytest.fixture
     def store(self, minio: S3Endpoint) -> LogStore:
@@ -40,12 +37,10 @@ class TestS3ConditionalLogStore(LogStoreConformance):
         assert store.capabilities.exclusive_create == Scope.CLUSTER
 
 
-class TestS3SingleDriverLogStore(LogStoreConformance):
-    large_megabytes = 5
-    many_files = 60
-    race_rounds = 5
-    model_examples = 5
-
+@alike_in_other_processes
+class TestS3SingleDriverLogStore(
+    SizedConformance, large_megabytes=5, many_files=60, race_rounds=5, model_examples=5
+):
     @pytest.fixture
     def store(self, minio: S3Endpoint) -> LogStore:
         return S3SingleDriverLogStore({**minio.conf, **SINGLE_WRITER})
@@ -55,16 +50,16 @@ class TestS3SingleDriverLogStore(LogStoreConformance):
         return f"s3://{s3_bucket}/{uuid.uuid4().hex}"
 
 
-class TestS3ConditionalLogStoreOnABadNetwork(HttpFaultConformance):
+class TestS3ConditionalLogStoreOnABadNetwork(OnABadNetwork):
     @pytest.fixture
     def endpoint(self, minio: S3Endpoint) -> str:
         return minio.url
 
     @pytest.fixture
-    def behind(self, minio: S3Endpoint) -> Callable[[str], LogStore]:
+    def behind(self, minio: S3Endpoint, impatient: Mapping[str, str]) -> Callable[[str], LogStore]:
         def store(url: str) -> LogStore:
             return S3ConditionalLogStore(
-                {**minio.conf, **IMPATIENT, "spark.hadoop.fs.s3a.endpoint": url}
+                {**minio.conf, **impatient, "spark.hadoop.fs.s3a.endpoint": url}
             )
 
         return store

@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.logstores import LogStore, S3DynamoDBLogStore, Scope
-from lakelog.logstores.conformance import LogStoreConformance
 from lakelog.logstores.conformance.checks.races import RaceChecks
 from support.in_a_log import InALogStore
+from support.kit_sizes import (
+    IN_FULL,
+    Sized,
+    SizedConformance,
+    alike_in_other_processes,
+    short_pages,
+)
 
 if TYPE_CHECKING:
     from support.servers.dynamodb import DynamoDBEndpoint
@@ -24,14 +30,21 @@ def conf(minio: S3Endpoint, dynamodb: DynamoDBEndpoint) -> dict[str, str]:
     return {**minio.conf, **dynamodb.conf(f"conformance-{uuid.uuid4().hex[:8]}"), **CREATE}
 
 
-class TestS3DynamoDBLogStore(LogStoreConformance):
+@alike_in_other_processes
+class TestS3DynamoDBLogStore(
+    SizedConformance,
+    large_megabytes=5,
+    many_files=1010,
+    race_rounds=4,
+    crash_rounds=1,
+    model_examples=5,
+):
     """Everything that is no commit of a log: files that the table has no rows for."""
 
-    large_megabytes = 5
-    many_files = 1010
-    race_rounds = 4
-    crash_rounds = 1
-    model_examples = 5
+    @pytest.fixture(autouse=True)
+    def _short_pages(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        if not IN_FULL:
+            short_pages(monkeypatch)
 
     @pytest.fixture
     def store(self, conf: dict[str, str]) -> LogStore:
@@ -45,10 +58,8 @@ class TestS3DynamoDBLogStore(LogStoreConformance):
         assert store.capabilities.exclusive_create == Scope.CLUSTER
 
 
-class TestCommitsByWayOfTheTable(RaceChecks):
+class TestCommitsByWayOfTheTable(Sized, RaceChecks):
     """Commits: every name that the races write is that of a version in a `_delta_log`."""
-
-    race_rounds = 25
 
     @pytest.fixture
     def store(self, conf: dict[str, str]) -> LogStore:

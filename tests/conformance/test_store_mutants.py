@@ -34,12 +34,12 @@ from lakelog.logstores import (
 )
 from lakelog.logstores.conformance import (
     HttpFaultConformance,
-    LogStoreConformance,
     PromiseBrokenError,
 )
 from lakelog.logstores.conformance.http_dialects import GCS as SPOKEN_BY_GCS
 from lakelog.logstores.s3_dynamodb import lock_table_commit as _dynamodb_commit
 from support.in_a_log import InALogStore
+from support.kit_sizes import SizedConformance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,12 +61,10 @@ IMPATIENT = {
 CREATE = {"spark.lakelog.s3dynamodb.createTable": "true"}
 
 
-class Small(LogStoreConformance):
+class Small(SizedConformance):
     """Sizes that a mutant still shows at."""
 
     many_files = 24
-    race_rounds = 8
-    race_threads = 6
 
 
 class Alone(Small):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -97,14 +96,14 @@ def run_azurite(*, any_version: bool = True) -> Iterator[AzureEndpoint]:
     another. With `any_version=False` it refuses them, as it does where nobody tells it not to.
     """
     argv = _program()
-    with tempfile.TemporaryDirectory(prefix="azurite-") as folder:
-        port = free_port()
-        url = f"http://127.0.0.1:{port}/{ACCOUNT}"
-        argv += ["--silent", "--disableTelemetry", "--location", folder]
-        argv += ["--skipApiVersionCheck"] if any_version else []
-        argv += ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
-        with running(argv, ready=lambda: answers(f"{url}?comp=list")):
-            yield AzureEndpoint(url, ACCOUNT, KEY)
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/{ACCOUNT}"
+    # On disk it saves all that it has every few seconds, and answers nobody meanwhile.
+    argv += ["--silent", "--disableTelemetry", "--inMemoryPersistence"]
+    argv += ["--skipApiVersionCheck"] if any_version else []
+    argv += ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
+    with running(argv, ready=lambda: answers(f"{url}?comp=list")):
+        yield AzureEndpoint(url, ACCOUNT, KEY)
 
 
 def _program() -> list[str]:
