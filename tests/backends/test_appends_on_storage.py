@@ -21,7 +21,7 @@ from support.fault_proxy import FaultProxy
 from support.killed_appender import CONF_VARIABLE, KILL_VARIABLE, ROLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from support.servers.minio import S3Endpoint
 
@@ -56,18 +56,20 @@ def _lines(process: subprocess.Popen[str]) -> Iterator[int]:
             yield int(line)
 
 
-def _killed(backend: Backend, role: str, kills: int, moments: range) -> None:
-    """Kill processes of a role at one moment after the other, then look at what is there."""
+def _killed(backend: Backend, moments: Mapping[str, range], kills: int) -> None:
+    """Kill processes, each role in turn, at one moment after the other; look at what is there."""
     table, acknowledged = backend.uri("t"), -1
     create_table(table, "id bigint, app string", conf=backend.conf)
-    moment = moments.start
+    moment = {role: each.start for role, each in moments.items()}
+    roles = itertools.cycle(moments)
     done = runs = 0
     while done < kills:
         runs += 1
-        assert runs <= 2 * kills + 4, f"{role} was killed {done} times in {runs} runs"
+        assert runs <= 2 * kills + 4, f"{[*moments]} were killed {done} times in {runs} runs"
         rows = acknowledged + 1 + MORE
         # The first one leaves something to bring in.
-        kill = f"{role}:{moment}" if runs > 1 else "append:12"
+        role = next(roles) if runs > 1 else ""
+        kill = f"{role}:{moment[role]}" if role else "append:12"
         with _started(backend, table, rows, kill) as process:
             found = list(_lines(process))
         assert found[:1] >= [acknowledged] or not found
@@ -75,7 +77,9 @@ def _killed(backend: Backend, role: str, kills: int, moments: range) -> None:
         assert process.returncode in (0, -9)
         was_killed = process.returncode == -9
         done += was_killed
-        moment = moment + moments.step if was_killed else moments.start
+        if role:
+            later = moment[role] + moments[role].step
+            moment[role] = later if was_killed else moments[role].start
     # More than any of them can have saved, heard or not.
     rows = acknowledged + MORE + 2
     with _started(backend, table, rows, "") as process:
@@ -88,13 +92,8 @@ def _killed(backend: Backend, role: str, kills: int, moments: range) -> None:
 
 
 @pytest.mark.parametrize("backend", ["minio"], indirect=True)
-@pytest.mark.parametrize(
-    ("role", "moments"), [("open", range(3, 90, 5)), ("append", range(2, 90, 7))]
-)
-def test_what_was_saved_before_a_kill_is_there_once(
-    backend: Backend, role: str, moments: range
-) -> None:
-    _killed(backend, role, 3, moments)
+def test_what_was_saved_before_a_kill_is_there_once(backend: Backend) -> None:
+    _killed(backend, {"open": range(3, 90, 10), "append": range(2, 90, 14)}, 5)
 
 
 @pytest.mark.nightly
@@ -102,7 +101,7 @@ def test_what_was_saved_before_a_kill_is_there_once(
 @pytest.mark.parametrize("backend", STORAGES, indirect=True)
 @pytest.mark.parametrize("role", ROLES)
 def test_what_was_saved_before_many_kills_is_there_once(backend: Backend, role: str) -> None:
-    _killed(backend, role, _KILLS, range(1, 1000))
+    _killed(backend, {role: range(1, 1000)}, _KILLS)
 
 
 @pytest.mark.parametrize("backend", STORAGES if SEED else ["minio"], indirect=True)

@@ -22,7 +22,7 @@ from support.bridge_client import BEHIND, ENDPOINT, RefusalError, ServedStore
 from support.examples import SEED
 from support.servers.bridge_jvm import run_bridge_jvm
 
-KILLS = int(os.environ.get("LAKELOG_TEST_BRIDGE_KILLS") or (13 if SEED else 4))
+KILLS = int(os.environ.get("LAKELOG_TEST_BRIDGE_KILLS") or (13 if SEED else 2))
 """Of each kind, in each of two turns: in one, beside many programs, they took its time limit."""
 WRITERS = 3
 SERVE = "from lakelog.cli import main; main()"

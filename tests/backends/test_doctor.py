@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from support.servers.hdfs import HdfsCluster
     from support.servers.minio import S3Endpoint
 
-pytestmark = pytest.mark.xdist_group("doctor")
-
 GOOD = ["put", "conditional-put", "get", "list", "latency", "exclusive-create", "clock", "delete"]
 
 

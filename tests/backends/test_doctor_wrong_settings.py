@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from support.servers.hdfs import HdfsCluster
     from support.servers.minio import S3Endpoint
 
-pytestmark = pytest.mark.xdist_group("doctor")
-
 S3A = "spark.hadoop.fs.s3a."
 DYNAMO = "spark.io.delta.storage.S3DynamoDBLogStore."
 FEW = ("--rounds", "2", "--writers", "3")

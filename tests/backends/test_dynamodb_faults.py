@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
 from lakelog.logstores import CommitOutcomeUnknownError
 from lakelog.logstores.conformance.http.writes import FOREIGN_ANSWERS
+from support.bad_networks import brief_last_look
 from support.dynamodb_tables import LockedTable, commit_name
 from support.fault_proxy import FaultProxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from lakelog.logstores import S3DynamoDBLogStore
     from support.servers.dynamodb import DynamoDBEndpoint
@@ -30,6 +31,8 @@ HASTY = {
 }
 """Hardly anything is repeated, so what is asked once has its time."""
 FAULTS = ["drop_reply", "hang_reply", "cut_reply", "tell:500", "tell:503", "reset", "twice"]
+Faults: TypeAlias = "list[tuple[str, Callable[[int], bytes]]]"
+"""Each with the request of a version that it meets."""
 PUT_ITEM = b"DynamoDB_20120810.PutItem"
 QUERY = b"DynamoDB_20120810.Query"
 
@@ -70,54 +73,62 @@ def behind(
     return store
 
 
-def committed(table: LockedTable) -> list[str | None]:
-    return [table.text(commit_name(version)) for version in range(4)]
+def committed(table: LockedTable, versions: int = 4) -> list[str | None]:
+    return [table.text(commit_name(version)) for version in range(versions)]
+
+
+def harmed(
+    table: LockedTable, store: S3DynamoDBLogStore, proxy: FaultProxy, faults: Faults
+) -> None:
+    """A commit after the other, each of which meets a fault, and all of them are there once."""
+    for version, (fault, target) in enumerate(faults, 2):
+        proxy.arm(fault, target(version))
+        store.write(table.path(version), [fault])
+        assert proxy.fired == [fault], version
+        proxy.fired.clear()
+        assert table.text(commit_name(version)) == f"{fault}\n"
+        item = table.item(version)
+        assert item is not None
+        assert item["complete"] == {"S": "true"}, fault
+    there = ["zero\n", "one\n", *[f"{fault}\n" for fault, _ in faults], None]
+    assert committed(table, len(there)) == there
+    with pytest.raises(FileExistsError):
+        store.write(table.path(len(faults) + 1), ["rival"])
 
 
 @pytest.mark.parametrize("target", [QUERY, PUT_ITEM])
-@pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_of_the_table_costs_no_commit_and_doubles_none(
-    table: LockedTable, rows: FaultProxy, fault: str, target: bytes
+    table: LockedTable, rows: FaultProxy, target: bytes
 ) -> None:
-    store = behind(table, rows, None, QUICK)
-    rows.arm(fault, target)
-    store.write(table.path(2), ["two"])
-    assert rows.fired == [fault]
-    assert committed(table) == ["zero\n", "one\n", "two\n", None]
-    item = table.item(2)
-    assert item is not None
-    assert item["complete"] == {"S": "true"}
-    with pytest.raises(FileExistsError):
-        store.write(table.path(2), ["rival"])
+    faults: Faults = [(fault, lambda _: target) for fault in FAULTS]
+    harmed(table, behind(table, rows, None, QUICK), rows, faults)
 
 
-@pytest.mark.parametrize("fault", FOREIGN_ANSWERS)
 def test_the_answer_of_a_gateway_to_a_row_that_was_put_is_looked_behind(
-    table: LockedTable, rows: FaultProxy, fault: str
+    table: LockedTable, rows: FaultProxy
 ) -> None:
-    store = behind(table, rows, None, QUICK)
-    rows.arm(fault, PUT_ITEM)
-    store.write(table.path(2), ["two"])
-    assert rows.fired == [fault]
-    assert committed(table) == ["zero\n", "one\n", "two\n", None]
+    faults: Faults = [(fault, lambda _: PUT_ITEM) for fault in FOREIGN_ANSWERS]
+    harmed(table, behind(table, rows, None, QUICK), rows, faults)
 
 
 @pytest.mark.parametrize("what", ["draft", "file", "look"])
-@pytest.mark.parametrize("fault", [*FAULTS, "refuse:409:ConditionalRequestConflict"])
 def test_a_fault_of_the_bucket_costs_no_commit_and_doubles_none(
-    table: LockedTable, objects: FaultProxy, fault: str, what: str
+    table: LockedTable, objects: FaultProxy, what: str
 ) -> None:
-    store = behind(table, None, objects, QUICK)
     log = f"/{table.bucket}/{table.name}/_delta_log/".encode()
-    target = {
-        "draft": b"PUT " + log + b".tmp/",
-        "file": b"PUT " + log + commit_name(2).encode(),
-        "look": b"HEAD " + log + commit_name(2).encode(),
-    }[what]
-    objects.arm(fault, target)
-    store.write(table.path(2), ["two"])
-    assert objects.fired == [fault]
-    assert committed(table) == ["zero\n", "one\n", "two\n", None]
+
+    def target(version: int) -> bytes:
+        name = commit_name(version).encode()
+        return {
+            "draft": b"PUT " + log + b".tmp/",
+            "file": b"PUT " + log + name,
+            "look": b"HEAD " + log + name,
+        }[what]
+
+    faults: Faults = [
+        (fault, target) for fault in (*FAULTS, "refuse:409:ConditionalRequestConflict")
+    ]
+    harmed(table, behind(table, None, objects, QUICK), objects, faults)
 
 
 def test_a_row_whose_reply_is_lost_until_the_budget_ends_is_found_and_is_ours(
@@ -138,8 +149,9 @@ def test_a_row_whose_reply_is_lost_until_the_budget_ends_is_found_and_is_ours(
 
 
 def test_a_table_that_falls_silent_in_mid_commit_leaves_the_outcome_unknown(
-    table: LockedTable, rows: FaultProxy
+    table: LockedTable, rows: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    brief_last_look(monkeypatch)
     store = behind(table, rows, None, {**HASTY, "spark.lakelog.store.retry.timeBudget": "0.3"})
     rows.arm("drop_reply", PUT_ITEM)
     for silent in (PUT_ITEM, b"DynamoDB_20120810.GetItem"):

@@ -31,9 +31,14 @@ def pair() -> Iterator[HdfsPair]:
         pytest.skip(str(error))
 
 
-def test_writers_go_on_over_a_failover(pair: HdfsPair, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_standby_is_given_up_in_time_and_writers_go_on_over_a_failover(
+    pair: HdfsPair, caplog: pytest.LogCaptureFixture
+) -> None:
     """Two writers append to one log while the active NameNode becomes the standby."""
     caplog.set_level(logging.WARNING)
+    alone = {**pair.second.conf, "spark.lakelog.store.retry.timeBudget": "0.3"}
+    with pytest.raises(OSError, match=r"StandbyException.*given up after 0\.3 s"):
+        HDFSLogStore(alone).write(f"{pair.second.uri}/t/0.json", ["x"])
     store = HDFSLogStore(pair.conf)
     store.create_folder(FOLDER)
     halfway = threading.Event()
@@ -73,9 +78,3 @@ def test_writers_go_on_over_a_failover(pair: HdfsPair, caplog: pytest.LogCapture
     late.write(f"{FOLDER}/{24:020d}.json", ["late"])
     assert list(late.read(f"{FOLDER}/{24:020d}.json")) == ["late"]
     assert late._hdfs.at("pair")[1].is_usable
-
-
-def test_a_standby_alone_is_given_up_in_time(pair: HdfsPair) -> None:
-    conf = {**pair.second.conf, "spark.lakelog.store.retry.timeBudget": "0.3"}
-    with pytest.raises(OSError, match=r"StandbyException.*given up after 0\.3 s"):
-        HDFSLogStore(conf).write(f"{pair.second.uri}/t/0.json", ["x"])

@@ -24,12 +24,11 @@ def _backend(storage: str, tmp_path: Path, request: pytest.FixtureRequest) -> Ba
 
 
 @pytest.mark.parametrize("storage", ["minio"])
-@pytest.mark.parametrize("role", ROLES)
 def test_kills_lose_no_append_and_double_none(
-    role: str, storage: str, tmp_path: Path, request: pytest.FixtureRequest
+    storage: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     backend = _backend(storage, tmp_path, request)
-    assert Killed(tmp_path, backend.root, backend.conf).play(role, 1) == []
+    assert Killed(tmp_path, backend.root, backend.conf).play("both", 1) == []
 
 
 @pytest.mark.nightly

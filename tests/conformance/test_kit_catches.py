@@ -13,6 +13,7 @@ import pytest
 from lakelog.logstores import LocalLogStore, LogStore, MemoryLogStore
 from lakelog.logstores.conformance import LogStoreConformance, PromiseBrokenError, run_conformance
 from lakelog.logstores.conformance.checks import crashes
+from support.kit_sizes import SizedConformance
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -107,7 +108,7 @@ def _own_members(cls: type[LogStore]) -> set[str]:
 
 def test_a_store_that_declares_what_it_lacks_passes() -> None:
     root = f"memory://{uuid.uuid4().hex}/t"
-    report = run_conformance(HONEST, root, suite=Quick)
+    report = run_conformance(HONEST, root, suite=SizedConformance)
     assert report.ok, str(report)
 
 

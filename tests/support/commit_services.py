@@ -74,18 +74,17 @@ class Killed:
         self._listen = "127.0.0.1:0"
 
     def play(self, role: str, kills: int) -> list[str]:
-        """Kill one of them so often, and say what was wrong in the end."""
+        """Kill one of them, or `both` in turn, so often, and say what was wrong in the end."""
         while kills > 0:
             with self._serving() as (service, url):
                 while len(self._running) < WRITERS:
                     self._running.append(self._writer(url))
                 self._until_it_commits(1 + kills % 3)
-                while role == "client" and kills > 0:
-                    kills -= 1
-                    self._kill_a_writer(1 + kills % 5)
+                for number in range({"client": kills, "both": 1}.get(role, 0)):
+                    self._kill_a_writer(1 + (kills - number - 1) % 5)
                     self._running.append(self._writer(url))
                 service.kill()
-                kills -= role == "service"
+                kills -= kills if role == "client" else 1
         with self._serving():  # the last ones are to hear of theirs
             self._until_it_commits(1)
             self._stop.touch()

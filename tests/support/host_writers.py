@@ -38,6 +38,7 @@ from lakelog.core.commit.version_writer import CommitWriter
 from lakelog.core.log.file_names import commit_path
 from lakelog.core.transaction import host_commit, host_queue
 from lakelog.logstores.locks import host_lock
+from support.imported import import_what_it_imports
 from support.tables import add_file, new_table
 
 if TYPE_CHECKING:
@@ -282,6 +283,10 @@ def _said(work: Callable[[int], object]) -> str:
     return text
 
 
+def _append_one(table: str, conf: dict[str, str]) -> None:
+    new_table(table, conf=conf).start_transaction().commit([add_file("f")], APPEND)
+
+
 def _or_why(work: Callable[[int], object], said: int) -> None:
     try:
         work(said)
@@ -339,8 +344,8 @@ def main() -> None:
     parser.add_argument("--root", required=True)
     parser.add_argument("--conf", type=json.loads, default={})
     given = parser.parse_args()
-    # What the processes import is there before they are forked.
     new_table("memory://host-writers/t").start_transaction().commit([add_file("f")], APPEND)
+    import_what_it_imports(lambda: _append_one(f"{given.root}/{given.mode}", given.conf))
     for number in range(given.first, given.last + 1, given.every):
         place = given.folder / f"{given.mode}-{number}"
         place.mkdir()

@@ -14,6 +14,7 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakelog.core.actions import AddFile, Metadata
@@ -54,6 +55,10 @@ def create(txn: OptimisticTransaction) -> dict[str, Any]:
 
 def race(table: str, processes: int, commits: int | None) -> list[dict[str, Any]]:
     """Fork the writers, start them together, collect what they did."""
+    sys.path.append(str(Path(__file__).parents[1]))
+    from support.imported import import_what_it_imports
+
+    import_what_it_imports(lambda: DeltaLog.for_table(table, CONF).start_transaction())
     gate_read, gate_write = os.pipe()
     pipes = []
     ready_pipes = []

@@ -335,7 +335,7 @@ public final class LogStoreCases {
 
   void readings_that_are_left_off_cost_nothing_that_lasts() throws Exception {
     store.write(path(0), Collections.nCopies(LONG, "a line").iterator(), false, conf);
-    for (int n = 0; n < 600; n++) {
+    for (int n = 0; n < 200; n++) {
       CloseableIterator<String> lines = store.read(path(0), conf);
       lines.next();
       lines.close();
