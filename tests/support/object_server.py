@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     import pyarrow.fs
 
-PAGE: Final = 1000
+PAGE: Final = 50
 DIALECT: Final = HttpDialect(
     create=r"^PUT /[^? ]*{name} ",
     read=r"^GET /[^? ]*{name} ",
