@@ -8,8 +8,8 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# On two cores one process more than cores: the tests of servers mostly wait, and only two of the
-# processes have a JVM (tests/support/groups.py).
+# On two cores one process more than cores: the tests of servers mostly wait, and Spark's are in few
+# of the processes (tests/support/groups.py).
 JOBS ?= 3
 PYTEST_ARGS ?=
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0

@@ -2,11 +2,13 @@
 
 A Spark session takes ten seconds and a gigabyte, a cluster of HDFS four seconds; with a group each
 of them is started once a run, whatever the number of processes. Groups begin before single tests,
-the largest first, so the processes end together.
+the largest first, so the processes end together. One with Spark alone would outlast all others: its
+files are dealt out to two.
 """
 
 from __future__ import annotations
 
+import zlib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,13 +33,17 @@ _ORDER = (
 )
 
 
+_SPARKS = 2
+
+
 def group_of(item: pytest.Item) -> str | None:
     """The group of a test that says none itself, or `None` for one that may run anywhere."""
     if item.get_closest_marker("xdist_group"):
         return None
     fixtures = getattr(item, "fixturenames", ())
     if "spark" in fixtures:
-        return "spark"
+        # A file is in one of them, for what its cases share.
+        return f"spark {zlib.crc32(item.path.name.encode()) % _SPARKS}"
     if "delta_spark" in fixtures:
         return "delta-spark"
     tools = wanted([item])
