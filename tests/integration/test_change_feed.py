@@ -45,6 +45,7 @@ def changes(path, version):
     return sorted((row["_change_type"], row["id"]) for row in rows)
 
 
+@pytest.mark.one_day_in(4)
 @pytest.mark.parametrize("partition_by", [(), ("p",)], ids=["plain", "partitioned"])
 @pytest.mark.parametrize("way", ["auto", "native", "arrow", "driver"])
 @pytest.mark.parametrize("more", [{}, VECTORS], ids=["rewrite", "vectors"])
@@ -161,6 +162,7 @@ def feed(spark, path, **options):
     return delta.read(spark).option("readChangeFeed", "true").options(**options).load(path)
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.parametrize("partition_by", [(), ("p",)], ids=["plain", "partitioned"])
 @pytest.mark.parametrize(
     "more",

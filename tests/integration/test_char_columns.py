@@ -89,7 +89,7 @@ def test_a_source_that_has_a_char_itself_is_met_at_its_own_length(spark, tmp_pat
     assert list(found(path)) == [4]
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.one_day_in(2)
 @pytest.mark.parametrize("by", ["", "c"])
 def test_what_a_command_touches_is_what_a_query_finds(spark, tmp_path, by):
     path = table(spark, tmp_path, by)

@@ -57,6 +57,7 @@ def created(spark, path, mode="name", partition_by=("p",)):
     return frame(spark)
 
 
+@pytest.mark.one_day_in(4)
 @pytest.mark.parametrize("way", ["auto", "arrow", "driver"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("partition_by", [(), ("p",)], ids=["whole", "partitioned"])

@@ -130,6 +130,7 @@ def test_the_types_and_digits_are_those_of_spark(spark, setting):
     assert different == []
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.parametrize("sql", ["m % 0.3BD", "m % 0.1BD", "m % 0.03BD", "(m - m % 100) % 0.01BD"])
 @pytest.mark.parametrize("most", ["9" * 38, "1" + "0" * 37, "5" * 37])
 def test_a_remainder_that_spark_has_no_digits_for_has_no_value(spark, sql, most):

@@ -95,6 +95,7 @@ def way(request, monkeypatch):
     return request.param
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.connect(kind=("plain", "mapped", "read by Arrow"))
 @pytest.mark.parametrize(
     "kind", ["plain", "vectors", "partitioned", "row ids", "mapped", "read by Arrow"]
@@ -126,6 +127,7 @@ def test_a_condition_and_a_new_value_may_name_the_file_of_a_row(spark, tmp_path,
         table.delete("_metadata.no_such_field = 1")
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.connect(kind=("plain", "all"), way=("few", "many"))
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_deleted(spark, path, kind, way):
@@ -146,6 +148,7 @@ def test_rows_are_deleted(spark, path, kind, way):
         assert {r["_change_type"] for r in feed_rows} == {"delete"}
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.connect(kind=("plain", "all"), way=("few", "many"))
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_updated(spark, path, kind, way):
@@ -405,6 +408,16 @@ def test_a_value_may_be_a_query_for_one(spark, path, way):
     assert rows(path)[3]["x"] == 9.0
     table.update("id = 4", {"x": "(SELECT max(id) FROM numbers_of_a_query WHERE id > 50)"})
     assert rows(path)[4]["x"] is None
+    spark.catalog.dropTempView("numbers_of_a_query")
+
+
+@pytest.mark.connect
+@pytest.mark.parametrize("way", ["few"], indirect=True)
+def test_a_query_that_has_no_one_value_is_refused(spark, path, way):
+    made(path, "feed")
+    table = DeltaTable.forPath(spark, path)
+    spark.range(7).createOrReplaceTempView("numbers_of_a_query")
+    query = "(SELECT max(id) FROM numbers_of_a_query)"
 
     version = DeltaLog.for_table(path).snapshot.version
     for refused, match in (
@@ -432,6 +445,7 @@ def test_a_value_may_be_a_query_for_one(spark, path, way):
     spark.catalog.dropTempView("numbers_of_a_query")
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.parametrize("kind", ["plain", "all"])
 def test_columns_of_the_tables_own_dataframe_are_its_columns(spark, path, way, kind):
     made(path, kind)

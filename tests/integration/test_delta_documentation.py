@@ -37,6 +37,7 @@ def lake(classic_spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
         yield lake
 
 
+@pytest.mark.one_day_in(2)
 def test_quick_start(lake: Lake) -> None:
     spark = lake.spark
     spark.range(0, 5).write.format("delta").save(lake.path())
@@ -71,6 +72,7 @@ def test_quick_start(lake: Lake) -> None:
     assert lake.read("out").count() == 20
 
 
+@pytest.mark.one_day_in(2, 1)
 def test_batches(lake: Lake) -> None:
     spark = lake.spark
     lake("CREATE OR REPLACE TABLE people (id INT, name STRING, day DATE) USING delta")
@@ -138,6 +140,7 @@ def test_batches(lake: Lake) -> None:
     spark.sql("DROP TABLE people")
 
 
+@pytest.mark.one_day_in(2)
 def test_streams(lake: Lake) -> None:
     spark = lake.spark
     spark.range(4).selectExpr("id", "id % 2 AS p").write.format("delta").save(lake.path())
@@ -160,6 +163,7 @@ def test_streams(lake: Lake) -> None:
     assert spark.table("events").count() == 1
 
 
+@pytest.mark.one_day_in(2, 1)
 def test_row_changes(lake: Lake) -> None:
     lake("CREATE TABLE {t} (id INT, name STRING, gender STRING) USING delta")
     lake("INSERT INTO {t} VALUES (1, 'a', 'F'), (2, 'b', 'M'), (3, 'c', 'F')")
@@ -197,6 +201,7 @@ def test_row_changes(lake: Lake) -> None:
     assert lake.ids(column="name") == ["B", "d"]
 
 
+@pytest.mark.one_day_in(2)
 def test_the_change_data_feed(lake: Lake) -> None:
     lake("CREATE TABLE {t} (id INT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     lake("INSERT INTO {t} VALUES (1), (2)")
@@ -216,6 +221,7 @@ def test_the_change_data_feed(lake: Lake) -> None:
         lake.read("copy", readChangeFeed="true", startingVersion=0)
 
 
+@pytest.mark.one_day_in(2, 1)
 def test_utility_commands(lake: Lake) -> None:
     spark = lake.spark
     spark.range(3).write.format("delta").save(lake.path())
@@ -249,6 +255,7 @@ def test_utility_commands(lake: Lake) -> None:
     assert lake.ids() == [0, 1, 2, 7]
 
 
+@pytest.mark.one_day_in(2)
 def test_constraints(lake: Lake) -> None:
     lake("CREATE TABLE {t} (id INT NOT NULL, name STRING) USING delta")
     lake("ALTER TABLE {t} ADD CONSTRAINT named CHECK (name <> '')")
@@ -261,6 +268,7 @@ def test_constraints(lake: Lake) -> None:
     assert lake.read().count() == 1
 
 
+@pytest.mark.one_day_in(2, 1)
 def test_concurrency(lake: Lake) -> None:
     """Two jobs that read what the other writes conflict; those on other partitions do not."""
     lake("CREATE TABLE {t} (id INT, day INT) USING delta PARTITIONED BY (day)")

@@ -36,6 +36,7 @@ def _time_of(lake: Lake, version: int) -> str:
     return str(row.timestamp)
 
 
+@pytest.mark.one_day_in(2)
 def test_identity_columns(lake: Lake) -> None:
     lake(
         "CREATE TABLE {t} ("
@@ -60,6 +61,7 @@ def test_identity_columns(lake: Lake) -> None:
     assert lake.ids("copy") == [1]
 
 
+@pytest.mark.one_day_in(2, 1)
 def test_replace_where_on_data_columns(lake: Lake) -> None:
     lake("CREATE TABLE {t} (id INT, day DATE) USING delta")
     lake("INSERT INTO {t} VALUES (1, '2026-01-01'), (2, '2026-01-20'), (3, '2026-02-01')")
@@ -76,6 +78,7 @@ def test_replace_where_on_data_columns(lake: Lake) -> None:
     assert lake.ids() == [4, 5]
 
 
+@pytest.mark.one_day_in(2)
 def test_settings(lake: Lake) -> None:
     """What a session says of its commits and of its new tables."""
     conf = {
@@ -96,6 +99,7 @@ def test_settings(lake: Lake) -> None:
         lake("DELETE FROM {t}")
 
 
+@pytest.mark.one_day_in(2, 1)
 def test_rows_of_an_older_version_are_put_back(lake: Lake) -> None:
     lake("CREATE TABLE {t} USING delta AS SELECT id, id * 10 AS v FROM range(3)")
     before = _time_of(lake, 0)
@@ -111,6 +115,7 @@ def test_rows_of_an_older_version_are_put_back(lake: Lake) -> None:
     assert lake.read(versionAsOf=newest).count() == 3
 
 
+@pytest.mark.one_day_in(2)
 def test_changed_columns(lake: Lake) -> None:
     lake("CREATE TABLE {t} (id INT, s STRUCT<a: INT>) USING delta")
     lake("ALTER TABLE {t} ADD COLUMNS (s.b STRING AFTER a, n INT COMMENT 'of them')")
@@ -122,6 +127,7 @@ def test_changed_columns(lake: Lake) -> None:
     lake.spark.catalog.dropTempView("seen")
 
 
+@pytest.mark.one_day_in(2, 1)
 def test_limits_and_starts_of_streams(lake: Lake) -> None:
     for number in range(3):
         row = lake.spark.range(number, number + 1).coalesce(1)
@@ -140,6 +146,7 @@ def test_limits_and_starts_of_streams(lake: Lake) -> None:
     assert lake.ids("again") == [0, 5]
 
 
+@pytest.mark.one_day_in(2)
 def test_tracked_columns(lake: Lake) -> None:
     lake("CREATE TABLE {t} (id INT, a INT) USING delta TBLPROPERTIES "
          "('delta.columnMapping.mode' = 'name')")  # fmt: skip
@@ -161,6 +168,7 @@ def test_tracked_columns(lake: Lake) -> None:
     assert lake.read("out").columns == ["id", "a", "b"]
 
 
+@pytest.mark.one_day_in(2, 1)
 def test_idempotent_writes_of_a_batch(lake: Lake) -> None:
     """A function that writes two tables, and fails between them at first."""
     lake.spark.range(3).write.format("delta").save(lake.path())
@@ -183,6 +191,7 @@ def test_idempotent_writes_of_a_batch(lake: Lake) -> None:
     assert lake.ids("one") == lake.ids("two") == [0, 1, 2]
 
 
+@pytest.mark.one_day_in(2)
 def test_merges_by_use(lake: Lake) -> None:
     """Rows without their doubles; types of the second kind; a feed of changes with deletions."""
     lake("CREATE TABLE {t} (id INT, v STRING, now BOOLEAN) USING delta")
@@ -214,6 +223,7 @@ def test_merges_by_use(lake: Lake) -> None:
     assert lake.ids() == [2]
 
 
+@pytest.mark.one_day_in(2, 1)
 def test_a_feed_by_time(lake: Lake) -> None:
     key = "spark.databricks.delta.properties.defaults.enableChangeDataFeed"
     lake.spark.conf.set(key, "true")
@@ -241,6 +251,7 @@ def test_a_feed_by_time(lake: Lake) -> None:
     spark.sql("DROP TABLE fed")
 
 
+@pytest.mark.one_day_in(2)
 def test_upkeep(lake: Lake) -> None:
     spark = lake.spark
     spark.range(4).selectExpr("id", "id % 2 AS p").write.partitionBy("p").parquet(lake.path("t"))
@@ -255,6 +266,7 @@ def test_upkeep(lake: Lake) -> None:
     assert lake("DESCRIBE DETAIL {t}").select("partitionColumns").first() == (["p"],)
 
 
+@pytest.mark.one_day_in(2, 1)
 def test_clones(lake: Lake) -> None:
     lake("CREATE TABLE {t} USING delta TBLPROPERTIES (kept = 'yes') AS SELECT id FROM range(3)")
     lake("INSERT INTO {t} VALUES (9)")
@@ -272,6 +284,7 @@ def test_clones(lake: Lake) -> None:
     assert (lake.ids("again"), lake.ids("copy")) == ([0, 1, 2], [0, 1, 2, 9])
 
 
+@pytest.mark.one_day_in(2)
 def test_purge(lake: Lake) -> None:
     lake(
         "CREATE TABLE {t} USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = true, "
@@ -285,6 +298,7 @@ def test_purge(lake: Lake) -> None:
     assert all(each.deletion_vector is None for each in files)
 
 
+@pytest.mark.one_day_in(2, 1)
 def test_layouts(lake: Lake) -> None:
     lake("CREATE TABLE {t} (id INT, p INT) USING delta PARTITIONED BY (p) TBLPROPERTIES "
          "('delta.autoOptimize.optimizeWrite' = 'true', 'delta.autoOptimize.autoCompact' = 'true', "
@@ -303,6 +317,7 @@ def test_layouts(lake: Lake) -> None:
     assert lake.ids("copy") == [1, 2]
 
 
+@pytest.mark.one_day_in(2)
 def test_features(lake: Lake) -> None:
     lake("CREATE TABLE {t} (id SMALLINT) USING delta TBLPROPERTIES ("
          "'delta.enableDeletionVectors' = true, 'delta.enableTypeWidening' = true, "

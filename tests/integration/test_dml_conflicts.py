@@ -48,6 +48,7 @@ def found(path):
     return sorted(DeltaLog.for_table(path).snapshot.to_arrow()["id"].to_pylist())
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.parametrize(
     ("alias", "condition"),
     [

@@ -84,6 +84,7 @@ def read_by(spark, confs, way, path, **options):
     return delta.read(spark).options(**options).load(path)
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.connect
 @pytest.mark.parametrize("name", SAMPLES)
 def test_both_ways_give_the_same_rows_and_the_same_schema(spark, confs, path, name):

@@ -89,6 +89,7 @@ def test_a_wrong_generated_value_stops_the_write(spark, tmp_path, way):
     assert len(rows(path)) == 1
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.parametrize("way", WAYS, indirect=True)
 @pytest.mark.parametrize(("start", "step"), [(10, 3), (0, -2)])
 def test_numbers_are_unique_on_the_lattice_and_marked(spark, tmp_path, way, start, step):

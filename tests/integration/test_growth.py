@@ -23,6 +23,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize(("axis", "measured"), CELLS)
 def test_the_drivers_cost_grows_no_faster_than_the_table(

@@ -93,7 +93,7 @@ REFUSED: dict[str, Made] = {
 }
 """What neither a condition nor a value may be."""
 
-DRAWN = dict(of_the_day([*TAKEN.items()], len(TAKEN) // 2, about="taken"))
+DRAWN = dict(of_the_day([*TAKEN.items()], len(TAKEN) // 3, about="taken"))
 OUTCOMES = [f"c{i}" for i in range(len(DRAWN))]
 
 
@@ -200,6 +200,7 @@ def _commands(
     return conditions, values
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.soak
 @pytest.mark.connect(name=("a sum", "a window in SQL", "a generator", "IN of a DataFrame"))
 @pytest.mark.parametrize("name", REFUSED)
@@ -210,8 +211,8 @@ def test_what_no_expression_may_be_is_refused(spark: SparkSession, path: str, na
         del values["not matched"]  # the source's own columns
     taken = []
     for place, run in (
-        *of_the_day([*conditions.items()], 2, about=name),
-        *of_the_day([*values.items()], 2, about=name),
+        *of_the_day([*conditions.items()], 1, about=name),
+        *of_the_day([*values.items()], 1, about=name),
     ):
         try:
             run()
@@ -240,7 +241,7 @@ def test_a_query_for_one_value_is_a_value_and_in_no_condition(
 ) -> None:
     table = DeltaTable.forPath(spark, path)
     for name, made in ONE_VALUE.items():
-        for place, run in of_the_day([*_commands(spark, table, made)[0].items()], 2, about=name):
+        for place, run in of_the_day([*_commands(spark, table, made)[0].items()], 1, about=name):
             with pytest.raises(DeltaAnalysisError, match="DELTA_UNSUPPORTED_SUBQUERY"):
                 run()
             assert DeltaLog.for_table(path).update().version == 0, (name, place)

@@ -1,7 +1,7 @@
 """Streams whose processes are killed: JVM, driver and Python workers, at moments drawn by chance.
 
-Two deaths of one query on a disk and one on an object store, in `make test`; more of them, and of
-all queries at once, in `make soak`, or as many as are asked for:
+Two deaths of one query on a disk or one on an object store, as the day draws, in `make test`; more
+of them, and of all queries at once, in `make soak`, or as many as are asked for:
 
     LAKELOG_KILLS=50 .venv/bin/pytest -n 0 --timeout 0 -o faulthandler_timeout=0 \\
         tests/integration/test_killed_streams.py
@@ -45,12 +45,18 @@ def _live(where: Place, checkpoints: Path, one: str, kills: int = KILLS) -> None
 
 
 @pytest.mark.soak
-def test_no_row_is_lost_and_none_comes_twice(tmp_path: Path) -> None:
-    _live(Place(str(tmp_path)), tmp_path / "checkpoints", "copy")
-
-
-@pytest.mark.soak
-def test_none_is_on_an_object_store(minio: S3Endpoint, s3_bucket: str, tmp_path: Path) -> None:
-    """By a MERGE for each batch, which would count twice what comes twice."""
-    where = Place(f"s3a://{s3_bucket}/streams", minio.conf, minio.conf)
+@pytest.mark.one_day_in(2 if KILLS <= _FEW else 1)
+@pytest.mark.parametrize(
+    "place", ["disk", pytest.param("object store", marks=pytest.mark.needs("minio"))]
+)
+def test_no_row_is_lost_and_none_comes_twice(
+    place: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if place == "disk":
+        _live(Place(str(tmp_path)), tmp_path / "checkpoints", "copy")
+        return
+    # By a MERGE for each batch, which would count twice what comes twice.
+    minio: S3Endpoint = request.getfixturevalue("minio")
+    bucket: str = request.getfixturevalue("s3_bucket")
+    where = Place(f"s3a://{bucket}/streams", minio.conf, minio.conf)
     _live(where, tmp_path, "upserts", 1 if KILLS <= _FEW else KILLS)

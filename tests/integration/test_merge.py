@@ -71,6 +71,7 @@ def path(tmp_path):
     return str(tmp_path / "t")
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.connect
 @pytest.mark.parametrize("properties", [{}, {**VECTORS, **FEED}], ids=["copies", "vectors, feed"])
 def test_all_kinds_of_clauses_by_columns_and_texts(spark, path, properties):
@@ -181,6 +182,7 @@ def test_rows_that_several_rows_match_are_shown(spark, path):
     assert sorted(rows(path)) == [3, 4, 5, 6]
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.parametrize("properties", [TRACKED, {**TRACKED, **VECTORS}], ids=["copies", "vectors"])
 def test_rows_keep_their_ids(spark, path, properties):
     people(path, properties)
@@ -389,6 +391,7 @@ def test_what_is_no_merge_is_refused_before_anything_runs(spark, path):
     assert files_of(path) == named(path)
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.parametrize("null", ["null", "NULL AND t.id > 0", "cast(null AS BOOLEAN)"])
 def test_a_condition_of_a_clause_may_be_null_and_is_never_true(spark, path, null):
     people(path)
@@ -446,6 +449,7 @@ def test_a_star_never_brings_lakelogs_own_columns(spark, path):
     assert (found[1]["name"], found[7]["name"]) == ("(t.*)2*(*)2", '{"id":7,"v":"x"}')
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.parametrize("alias", [None, "t"])
 def test_columns_of_the_tables_own_dataframe_are_its_columns(spark, path, alias):
     people(path, FEED)
@@ -498,6 +502,7 @@ def test_a_struct_that_lacks_a_field_is_noticed_where_no_row_needs_it(spark, pat
     assert files_of(path) == named(path)
 
 
+@pytest.mark.one_day_in(4)
 @pytest.mark.connect
 @pytest.mark.parametrize(
     "properties",

@@ -81,6 +81,7 @@ def by_place(snapshot, found):
     return [stored[found.numbers[row[FILE]]][row[ROW]] for row in found.df.toArrow().to_pylist()]
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.connect(kind=("vectors", "mapped"))
 @pytest.mark.parametrize("which", ["native", "arrow"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -97,6 +98,7 @@ def test_every_row_says_where_it_is(spark, tmp_path, kind, which):
     assert set(found.numbers.values()) == set(range(snapshot.file_table.num_rows))
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.connect
 @pytest.mark.parametrize("kind", ["vectors", "partitioned", "mapped"])
 def test_sparks_own_reader_reads_tables_with_vectors_and_mapped_columns(spark, tmp_path, kind, by):
@@ -252,6 +254,7 @@ def test_a_file_that_the_log_has_twice_is_left_to_arrow(spark, tmp_path):
     assert len(once) * 2 == df.count()
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.parametrize("name", ["__lakelog_size", "__LAKELOG_SIZE", "__lakelog_piece"])
 def test_no_column_of_the_tables_own_is_lost_to_a_hidden_one(spark, tmp_path, by, name):
     path = str(tmp_path / "t")

@@ -34,6 +34,7 @@ spark.sql(f"UPDATE delta.`{path}` SET id = 5 WHERE id = 2")
 """
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.parametrize("way", ["script", "pip", "variable", "submit"])
 def test_sessions_of_a_program_are_enabled(tmp_path: Path, way: str) -> None:
     job, table = tmp_path / "job.py", tmp_path / "table"

@@ -156,6 +156,7 @@ def test_timestamps_in_folders_of_any_zone_are_the_instants_of_the_log(
     assert pairs(df) == list(enumerate(micros, start=1))
 
 
+@pytest.mark.one_day_in(4)
 @pytest.mark.connect(folder=(False,))
 @pytest.mark.parametrize(
     ("kind", "text", "value"),

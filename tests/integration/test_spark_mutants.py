@@ -66,6 +66,7 @@ class Borrowed:
         return fixture(**values)
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
 def test_the_suite_catches_a_layer_in_which(

@@ -501,6 +501,7 @@ FAILING = [
 ]
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.parametrize("sql", FAILING)
 def test_what_spark_refuses_has_no_value_here(spark, sql):
     rows = table()

@@ -127,6 +127,7 @@ def test_whatever_rewrites_large_bins_has_executors_do_it(
     assert sorted(row.id for row in table.toDF().collect()) == list(range(10000, 14000, 2))
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.connect(way=("native",))
 @pytest.mark.parametrize("way", ["arrow", "native"])
 @pytest.mark.parametrize(
@@ -159,6 +160,7 @@ def test_optimized_writes_make_few_files(
     assert delta.read(spark).load(path).where("`p.q` = 1").count() == 1333
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.parametrize(
     ("properties", "conf", "most"),
     [

@@ -61,6 +61,7 @@ def test_rows_that_keep_the_rules_are_written(spark, strict):
     assert count(strict) == 1
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.connect(way=("native", "arrow"))
 @pytest.mark.parametrize("way", ["auto", "native", "arrow"])
 @pytest.mark.parametrize(

@@ -206,6 +206,7 @@ def test_statistics_count_rows_and_nulls_and_cut_long_texts(spark, way, table):
     assert {each["minValues"]["s"] for each in stats if "s" in each["minValues"]} == {"x" * 32}
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.parametrize("number", [1, 3000])
 def test_a_struct_may_be_null_whose_fields_never_are(spark, way, table, number):
     rows = spark.range(number).selectExpr(
