@@ -98,7 +98,7 @@ def open_ui(
         return site.answer(path, fields)
 
     with UiServer(0, answer) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
             yield OpenUi(server, lake)

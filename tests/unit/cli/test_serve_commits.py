@@ -45,7 +45,7 @@ TOKEN = "a-token-of-this-test"
 def _serving(root: Path, tls: ssl.SSLContext | None = None) -> Iterator[CommitServer]:
     service = CommitService([str(root)], {})
     with CommitServer(("127.0.0.1", 0), service, TOKEN, tls) as made:
-        thread = threading.Thread(target=made.serve_forever, daemon=True)
+        thread = threading.Thread(target=made.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         yield made
         made.shutdown()
