@@ -11,9 +11,11 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[2]
 ROOTS = ("cli", "contrib", "core", "logstores", "spark")
 TRIED = (
-    "spark/workers",  # what packs lakelog for Spark's workers by the names of its folders
-    "logstores/local",
-    "logstores/service",
+    # What packs lakelog for Spark's workers by the names of its folders, and what starts them.
+    "spark/workers/test_pyfiles.py",
+    "spark/workers/test_interpreter.py",
+    "spark/workers/test_daemon.py",
+    "logstores/service/test_service.py",  # a program, and a jar beside it
     "cli/test_vacuum.py",
 )
 
@@ -21,9 +23,8 @@ TRIED = (
 def test_tests_pass_in_a_clone_below_a_folder_with_any_name(tmp_path: Path) -> None:
     clone = tmp_path / "50 % of it's lakelog.zip, #1" / "lakelog"
     unit = clone / "tests" / "unit"
-    # What a service holds after hundreds of commits has nothing to do with names of folders. What
-    # is compiled is taken along: compiling it again takes longer than the tests.
-    leave = shutil.ignore_patterns("remembered", "test_memory.py")
+    # What is compiled is taken along: compiling it again takes longer than the tests.
+    leave = shutil.ignore_patterns("remembered")
     for each in (*ROOTS, "tests/support", *(f"tests/unit/{part}" for part in TRIED)):
         source, target = REPOSITORY / each, clone / each
         target.parent.mkdir(parents=True, exist_ok=True)
