@@ -126,6 +126,7 @@ def table(request: pytest.FixtureRequest, folder: Path) -> Callable[[str], str]:
     return make
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.xdist_group("bounds")
 @pytest.mark.parametrize("kind", EDGES)
 def test_deltalakes_readers_find_every_row(kind: str, table: Callable[[str], str]) -> None:
@@ -142,6 +143,7 @@ def test_deltalakes_readers_find_every_row(kind: str, table: Callable[[str], str
             assert wanted <= set(rows["id"].to_pylist()), ("SQL", check)
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.xdist_group("bounds")
 @pytest.mark.parametrize("kind", EDGES)
 def test_duckdb_finds_every_row(kind: str, table: Callable[[str], str]) -> None:
@@ -155,6 +157,7 @@ def test_duckdb_finds_every_row(kind: str, table: Callable[[str], str]) -> None:
         assert expected(kind, check) <= {each[0] for each in rows}, check
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.xdist_group("bounds")
 @pytest.mark.parametrize("kind", EDGES)
 def test_polars_finds_every_row(kind: str, table: Callable[[str], str]) -> None:
