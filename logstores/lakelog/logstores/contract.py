@@ -321,3 +321,17 @@ class LogStore(ABC):
 
     def close(self) -> None:  # noqa: B027  # most stores hold nothing open
         """Release connections. Using the store afterwards is an error; closing twice is not."""
+
+
+class StandIn(LogStore):
+    """A store that stands before another: what that one is, and is called, is what counts."""
+
+    @property
+    @abstractmethod
+    def storage(self) -> LogStore:
+        """The other, as it is now."""
+
+
+def behind(store: LogStore) -> LogStore:
+    """The store that does the work of a store: another for a stand-in, else itself."""
+    return store.storage if isinstance(store, StandIn) else store

@@ -20,9 +20,9 @@ from lakelog.core.conf import DeltaConf
 from lakelog.core.log.file_names import log_path
 from lakelog.logstores import Scope
 from lakelog.logstores import keys as store_keys
+from lakelog.logstores.contract import behind
 from lakelog.logstores.errors import UnsafeLogStoreError
 from lakelog.logstores.locks import DEFAULT_TIMEOUT, host_lock, process_lock
-from lakelog.logstores.stand_in import behind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelog.logstores.contract import Scope
-from lakelog.logstores.stand_in import behind
+from lakelog.logstores.contract import Scope, behind
 
 if TYPE_CHECKING:
     from lakelog.logstores.contract import LogStore
