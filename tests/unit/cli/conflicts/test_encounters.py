@@ -261,7 +261,11 @@ def test_the_end_of_a_commit_that_gave_up_is_no_attempt_and_no_race() -> None:
 
 
 def test_every_condition_that_can_come_has_words() -> None:
-    classes = DeltaConcurrentModificationException.__subclasses__()
+    classes = [
+        cls
+        for cls in DeltaConcurrentModificationException.__subclasses__()
+        if cls.__module__ == DeltaConcurrentModificationException.__module__
+    ]
     assert {cls.condition for cls in classes} == set(CONDITIONS)
 
 
