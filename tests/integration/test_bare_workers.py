@@ -88,6 +88,7 @@ spark.stop()
 @pytest.mark.soak
 @pytest.mark.timeout(280)
 @pytest.mark.parametrize("kind", of_the_day(["classic", "connect"], about="bare workers"))
+@pytest.mark.one_day_in(3, 2)
 def test_workers_without_lakelog_are_served(tmp_path: Path, kind: str) -> None:
     python = bare_python(tmp_path, *OF_LAKELOG, "orjson", "sqlglot")
     script = tmp_path / "job.py"

@@ -48,6 +48,7 @@ def _rows(path: str) -> dict[int, int]:
     ("command", "function"),
     [("append", "write_task"), ("merge", "write_task"), ("optimize", "answered")],
 )
+@pytest.mark.one_day_in(3)
 def test_an_executor_dies_in_the_middle(
     driver: Driver, tmp_path: Path, command: str, function: str
 ) -> None:

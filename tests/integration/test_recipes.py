@@ -24,6 +24,7 @@ def _by_carrier(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.needs("airflow")
+@pytest.mark.one_day_in(3)
 def test_airflow_waits_for_a_version_and_runs_again_after_a_conflict(tmp_path: Path) -> None:
     events = tmp_path / "lineage"
     transport = {"type": "file", "log_file_path": str(events), "append": True}

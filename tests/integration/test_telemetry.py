@@ -8,6 +8,8 @@ import sys
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
+import pytest
+
 from support.otlp_collector import collecting
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ JOB = """
 """
 
 
+@pytest.mark.one_day_in(3, 1)
 def test_the_spans_of_a_job_have_their_parents_across_threads_jobs_and_processes(
     tmp_path: Path,
 ) -> None:

@@ -399,6 +399,7 @@ def test_executors_without_lakelog_write_partitioned_tables(tmp_path):
     assert "no pyarrow" not in done.stderr
 
 
+@pytest.mark.one_day_in(3, 2)
 def test_executors_without_pyarrow_are_served_by_sparks_own_writer(tmp_path):
     hidden = (*OF_LAKELOG, "pyarrow", "pandas", "numpy")
 

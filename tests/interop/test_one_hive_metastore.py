@@ -125,7 +125,7 @@ def test_names_are_used_in_turns(
     assert not (folder / "warehouse" / "m").exists()
 
 
-@pytest.mark.one_day_in(2, 1)
+@pytest.mark.one_day_in(3, 2)
 @pytest.mark.soak
 @pytest.mark.parametrize("first", of_the_day(["theirs", "ours"], about="hive"))
 def test_methods_on_names_are_used_in_turns(

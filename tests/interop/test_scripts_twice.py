@@ -101,6 +101,7 @@ def _logs(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(280)
+@pytest.mark.one_day_in(3)
 def test_streams(delta_spark: Any, enabled: SparkSession, tmp_path: Path) -> None:
     try:
         there, here = _twice(delta_spark, enabled, "streams", tmp_path)

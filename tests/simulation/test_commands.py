@@ -33,6 +33,7 @@ def test_commands_at_once_do_what_each_means_in_its_place(
 
 
 @pytest.mark.parametrize("mutant", COMMAND_MUTANTS, ids=str)
+@pytest.mark.one_day_in(2)
 def test_the_histories_catch_commands_where(
     mutant: Mutant, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,6 +131,7 @@ def plan(stages: dict[str, Stage]) -> dict[str, list[tuple[Line, type[BaseExcept
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.one_day_in(3)
 def test_no_version_names_a_missing_file_and_nothing_is_deleted_in_doubt(
     name: str,
     stages: dict[str, Stage],
