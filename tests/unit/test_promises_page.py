@@ -23,7 +23,7 @@ from support.promises import (
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = REPOSITORY / "docs" / "backends" / "promises.md"
-SUITES = {"LogStoreConformance", "HttpFaultConformance"}
+SUITES = {"LogStoreConformance", "SizedConformance", "HttpFaultConformance"}
 CHECKS = sorted(
     name.removeprefix("test_")
     for suite in (LogStoreConformance, HttpFaultConformance)
