@@ -517,7 +517,11 @@ class GovernedStore(RenewedStore):
         raise CatalogError(
             f"{self._table.name} has {len(self._table.commits)} commits that are not published, "
             f"and the catalog {self._catalog.name} takes no more. "
-            + (f"Publishing them failed: {stopped}" if stopped else "Other writers add to them."),
+            + (
+                f"Publishing them failed: {stopped}"
+                if stopped
+                else "They are published, and other writers add to them: commit again."
+            ),
             table=self._location,
         ) from stopped
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakelog.core import read_arrow, scan, write_arrow
+from lakelog.core.catalogs.contract import TooManyUnpublishedError
 from lakelog.core.errors import CatalogError
 from lakelog.core.hooks import background, publishing
 from lakelog.core.hooks.background import wait_for_all
@@ -179,6 +180,21 @@ def test_where_none_can_be_published_the_eleventh_is_refused_and_says_why(
     assert append(log, "more") == 11
     assert wait_for_all(PATIENCE)
     assert published(name) == list(range(12))
+
+
+def test_where_others_are_always_faster_it_says_to_commit_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = open_model(make_model_table())
+
+    def full(*_: Any) -> Any:
+        raise TooManyUnpublishedError("ten are open")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ModelCatalog, "commit", full)
+        with pytest.raises(CatalogError, match=r"takes no more.*commit again"):
+            append(log, "a")
+    assert append(log, "a") == 1
 
 
 def test_a_process_that_ends_publishes_first(monkeypatch: pytest.MonkeyPatch) -> None:
