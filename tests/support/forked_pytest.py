@@ -106,6 +106,9 @@ def _run(asked: dict[str, object]) -> None:
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        # A test that is written anew within a second, as long as before, would be the old one: what
+        # is compiled is known by the time in seconds and the length.
+        sys.dont_write_bytecode = True
         import pytest
 
         status = int(pytest.main(arguments))
