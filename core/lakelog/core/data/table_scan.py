@@ -18,7 +18,7 @@ import pyarrow as pa
 from lakelog.core.arguments import read_arguments, refusal
 from lakelog.core.arrays import empty_table
 from lakelog.core.arrow.arrow_types import to_arrow_schema
-from lakelog.core.data.ahead import read_ahead
+from lakelog.core.data.ahead import read_ahead, read_while_quick
 from lakelog.core.data.file_reader import TableFileReader
 from lakelog.core.data.row_reader import BATCH_ROWS, without_columns
 from lakelog.core.errors import DeltaAnalysisError, DeltaError
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 _LOCATED: Final = 1_000
 """Files that are located at once where the first few most likely have all rows."""
+_SMALL: Final = 128 << 10
+"""Bytes of a file for which several threads would rather hinder each other."""
 
 
 class Scan:
@@ -403,7 +405,7 @@ class Scan:
         chosen = self._snapshot.file_table_for(self._expression) if files is None else files
         if left is not None and left <= BATCH_ROWS:
             # Most likely the first file has them, so that the others need not be located.
-            workers = 1
+            workers, quick = 1, False
             starts = range(0, chosen.num_rows, _LOCATED)
             found: Iterable[DataFile] = chain.from_iterable(
                 self._files.find(chosen.slice(start, _LOCATED)) for start in starts
@@ -411,10 +413,11 @@ class Scan:
             if self._expression is None:
                 batch_size = min(left, batch_size or left)
         else:
-            found = self._files.find(chosen)
-            workers = self._workers(chosen.num_rows)
+            located = self._files.find(chosen)
+            workers, quick = self._workers(len(located)), self._are_quick(located)
+            found = located
         streams = (partial(self._of_file, each, batch_size, shown) for each in found)
-        with closing(read_ahead(streams, workers=workers, ordered=ordered)) as tables:
+        with closing(self._tables_of(streams, workers, ordered=ordered, quick=quick)) as tables:
             for table in self._watched(tables, chosen):
                 if left is None:
                     yield table
@@ -425,11 +428,30 @@ class Scan:
                 if left <= 0:
                     return
 
+    def _tables_of(
+        self,
+        streams: Iterator[Callable[[], Generator[pa.Table]]],
+        workers: int,
+        *,
+        ordered: bool,
+        quick: bool,
+    ) -> Generator[pa.Table]:
+        if quick:
+            yield from read_while_quick(streams)
+        yield from read_ahead(streams, workers=workers, ordered=ordered)
+
     def _workers(self, files: int) -> int:
         cores = os.cpu_count() or 1
-        is_local = self._snapshot.store.filesystem.type_name == "local"
         # On an object store threads mostly wait.
-        return min(files, min(cores, DECODERS) if is_local else 2 * DECODERS)
+        return min(files, min(cores, DECODERS) if self._is_local else 2 * DECODERS)
+
+    @property
+    def _is_local(self) -> bool:
+        return bool(self._snapshot.store.filesystem.type_name == "local")
+
+    def _are_quick(self, files: Sequence[DataFile]) -> bool:
+        """Whether all files are small ones on a disk."""
+        return self._is_local and all(each.size <= _SMALL for each in files)
 
     def _of_file(
         self, file: DataFile, batch_size: int | None, shown: Callable[[pa.Table], pa.Table]
@@ -446,8 +468,16 @@ class Scan:
         def rows(file: DataFile) -> pa.Table:
             return shown(self._files.rows(file))
 
-        tables = in_order(rows, self._files.find(files), readers(), "lakelog-scan")
-        yield from self._watched(tables, files)
+        def one(file: DataFile) -> Generator[pa.Table]:
+            yield rows(file)
+
+        def read(found: list[DataFile]) -> Generator[pa.Table]:
+            left = iter(found)
+            if self._are_quick(found):
+                yield from read_while_quick(partial(one, each) for each in left)
+            yield from in_order(rows, list(left), readers(), "lakelog-scan")
+
+        yield from self._watched(read(self._files.find(files)), files)
 
     def _watched(self, tables: Iterable[pa.Table], files: pa.Table) -> Iterator[pa.Table]:
         """The tables that are read of some files; whoever asked hears how many rows came."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakelog.core.data.ahead import read_ahead
+from lakelog.core.data import ahead
+from lakelog.core.data.ahead import read_ahead, read_while_quick
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -87,6 +88,50 @@ def test_an_error_comes_after_the_items_before_it_and_closes_the_others(workers:
     assert streams.closed >= {0, 1}
     after = set(threading.enumerate()) - before
     assert not [each for each in after if each.name.startswith("lakelog-scan")]
+
+
+class Times:
+    """Clocks of a thread that works for a millisecond at each item, and waits besides."""
+
+    def __init__(self, waits: float) -> None:
+        self.wall = self.work = 0.0
+        self.waits = waits
+
+    def perf_counter(self) -> float:
+        return self.wall
+
+    def thread_time(self) -> float:
+        return self.work
+
+    def stream(self, items: int) -> Generator[int]:
+        for each in range(items):
+            self.work += 0.001
+            self.wall += 0.001 + self.waits
+            yield each
+
+
+@pytest.mark.parametrize(("waits", "opened"), [(0.0, 40), (0.002, 40), (0.05, 1), (0.006, 3)])
+def test_a_reader_that_mostly_waits_leaves_the_rest_to_threads(
+    waits: float, opened: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = Times(waits)
+    monkeypatch.setattr(ahead, "time", times)
+    left = iter([partial(times.stream, 4)] * 40)
+    assert list(read_while_quick(left)) == [0, 1, 2, 3] * opened
+    assert len(list(left)) == 40 - opened
+
+
+def test_what_is_read_while_it_is_quick_is_closed_in_the_middle() -> None:
+    streams = Streams(2, 5, fails=0)
+    found = read_while_quick(iter(streams))
+    assert [next(found), next(found)] == [(0, 0), (0, 1)]
+    with pytest.raises(ValueError, match="the disk"):
+        next(found)
+    streams = Streams(2, 5)
+    found = read_while_quick(iter(streams))
+    assert [next(found) for _ in range(3)][-1] == (1, 0)
+    found.close()
+    assert streams.closed == {0, 1}
 
 
 ABANDONED = """

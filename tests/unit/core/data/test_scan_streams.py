@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,9 @@ from hypothesis import strategies as st
 
 from lakelog.core import DeltaLog, Scan, delete_rows, scan, write_arrow
 from lakelog.core.alter import change_column, rename_column
+from lakelog.core.data import ahead, table_scan
 from lakelog.core.data.file_reader import TableFileReader
+from lakelog.core.data.row_reader import RowReader
 from lakelog.core.errors import DataFileMissingError, DeltaAnalysisError, InvalidPredicateError
 from support.drawn_tables import DrawnTable, drawn_tables
 from support.examples import examples
@@ -400,3 +403,33 @@ def test_a_few_rows_are_had_without_locating_the_files_behind_them(
     located.clear()
     assert Scan(snapshot, limit=100).to_arrow() == expected
     assert located == [2, 2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("waits", "most", "threads"), [(False, 1 << 17, 0), (True, 1 << 17, 1), (False, 1, 1)]
+)
+def test_small_files_of_a_disk_that_is_quick_are_read_by_the_callers_thread(
+    uri: str, waits: bool, most: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(9):
+        write_arrow(uri, {"id": [number]}, mode="append")
+    log, readers = DeltaLog.for_table(uri), set[str]()
+    columns = RowReader._sources
+
+    def noted(reader: RowReader, *given: Any) -> list[str]:
+        readers.add(threading.current_thread().name.partition("_")[0])
+        return columns(reader, *given)
+
+    monkeypatch.setattr(RowReader, "_sources", noted)
+    monkeypatch.setattr(table_scan, "_SMALL", most)
+    monkeypatch.setattr(ahead, "_WAIT_FACTOR", 0)
+    monkeypatch.setattr(ahead, "_LEAST_WAIT", -1 if waits else 1000)
+    ways: list[Callable[[Scan], pa.Table]] = [
+        Scan.to_arrow,
+        lambda each: each.to_reader().read_all(),
+        lambda each: each.to_reader(ordered=False).read_all(),
+    ]
+    for way in ways:
+        readers.clear()
+        assert sorted(way(scan(log))["id"].to_pylist()) == [*range(9)]
+        assert len(readers - {threading.current_thread().name}) == threads
