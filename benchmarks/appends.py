@@ -82,7 +82,8 @@ def _inserted(connection: Any, first: int, end: int) -> None:
 def _append_lakelog(table: str, first: int, end: int) -> None:
     from lakelog.core import appender
 
-    with appender(table, app_id=f"writer-{first}", every="1s", save_every="50ms") as a:
+    options: Any = {"every": "1s", "save_every": "50ms", "compact": True}
+    with appender(table, app_id=f"writer-{first}", **options) as a:
         for number in range(first, end):
             a.append(rows_of(number), seq=number)
 

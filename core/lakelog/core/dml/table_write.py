@@ -65,6 +65,8 @@ class WriteRequest:
     user_metadata: str | None = None
     batch: tuple[str, int] | None = None
     """What the table records as done by it: an application, and the version of a batch."""
+    file_tags: Mapping[str, str] = field(default_factory=dict)
+    """Of each file that it adds."""
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself.

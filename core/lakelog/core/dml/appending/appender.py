@@ -67,7 +67,7 @@ class AppenderMetrics:
     pending_bytes: int
     """What they take in memory, about."""
     compacted: int
-    """Small files that were put together."""
+    """Small files that it has put together, those of other appenders among them."""
 
 
 class Appender:
@@ -91,7 +91,7 @@ class Appender:
         self._log, self._merges = log, merge_schema
         self._opened, self._pid = snapshot, os.getpid()
         self._dead = None if dead_letter is None else DeadLetters(dead_letter)
-        self._compactor = Compactor(log) if compact else None
+        self._compactor = Compactor(log, app_id) if compact else None
         self._committer = BatchCommitter(
             log=log,
             app_id=app_id,
@@ -479,8 +479,9 @@ def appender(
         dead_letter: what to do with rows that don't fit: a local file, which gets a line of JSON
             for each, or a function of a list of `UnfitRow`. They are there before the commit that
             leaves them out; after a crash they may be there twice. `None`: they are refused.
-        compact: put together the small files that this appender has written, as they come. Rivals
-            win, but a DELETE, UPDATE or MERGE that has read such files meanwhile must run again.
+        compact: put together the small files of this appender and of others that were opened with
+            this, as they come. Rivals win, but a DELETE, UPDATE or MERGE that has read such files
+            meanwhile must run again.
         max_bytes: of rows that are held; `append` waits for room. Half of it makes a commit
             before its time.
         patience: for how long a commit is tried again where the storage fails or others are

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from lakelog.core.actions.operation import Operation
 from lakelog.core.delta_log import begin_change
+from lakelog.core.dml.appending.compacting import TAGS
 from lakelog.core.dml.appending.dead_letters import UnfitRow
 from lakelog.core.dml.appending.given import Fitted, filled_columns, have_same_columns
 from lakelog.core.dml.appending.segments import turn_app
@@ -135,7 +136,7 @@ class BatchCommitter:
                 read = txn.reads.version if read is None else read
                 done = self._append(txn, fitted, last)
                 if self.compactor is not None:
-                    self.compactor.take(done.adds)
+                    self.compactor.take(done.version)
                 return done.version
             except InvalidCommittedVersionError:
                 raise  # no reader would find the rows
@@ -195,7 +196,9 @@ class BatchCommitter:
 
     def _request(self, last: int) -> WriteRequest:
         merges = True if self.merge_schema else None
-        return WriteRequest(mode="append", merge_schema=merges, batch=(self.app_id, last))
+        tags = {} if self.compactor is None else TAGS
+        batch = (self.app_id, last)
+        return WriteRequest(mode="append", merge_schema=merges, batch=batch, file_tags=tags)
 
     def _begun(self) -> OptimisticTransaction:
         txn = begin_change(self.log)

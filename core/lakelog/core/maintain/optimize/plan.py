@@ -16,7 +16,7 @@ from lakelog.core.compute import pc
 from lakelog.core.data.partition_keys import partition_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -130,9 +130,10 @@ def packed(files: Iterable[AddFile], most: int) -> list[list[AddFile]]:
 class Compaction:
     """Small files, and those with many deleted rows, become files of the target's size."""
 
-    def __init__(self, settings: OptimizeSettings) -> None:
-        """Take the limits."""
+    def __init__(self, settings: OptimizeSettings, tags: Mapping[str, str] | None = None) -> None:
+        """Take the limits, and tags that the new files get as well."""
         self._settings = settings
+        self._tags = tags or {}
         self.order: RowOrder | None = None
 
     def outputs(self, size: int) -> int:
@@ -165,7 +166,7 @@ class Compaction:
         """With the size that they were to get."""
         from dataclasses import replace
 
-        tag = {TARGET_TAG: str(self._settings.target_size)}
+        tag = {TARGET_TAG: str(self._settings.target_size), **self._tags}
         return [replace(add, tags={**(add.tags or {}), **tag}) for add in adds]
 
     def _is_worn(self, file: AddFile) -> bool:
