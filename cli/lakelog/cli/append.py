@@ -35,7 +35,7 @@ from lakelog.cli.table_options import open_log
     help="Where lines go that are no JSON or don't fit the table; without it they end the command.",
 )
 @click.option(
-    "--compact", is_flag=True, help="Put the small files together that this command writes."
+    "--compact", is_flag=True, help="Put the small files of appenders together as they come."
 )
 @click.option(
     "--schema-mode", type=click.Choice(["merge"]), help="Add the columns that only lines have."

@@ -103,6 +103,8 @@ class TableFileReader:
         read: StructType,
         prune: Expression | None = None,
         purpose: Literal["read", "tell"] = "read",
+        *,
+        looks: bool = False,
     ) -> None:
         """Prepare the reader; nothing is read yet.
 
@@ -111,6 +113,7 @@ class TableFileReader:
             read: the columns that come out; some of `Snapshot.read_schema`.
             prune: row groups without a row for which it is true are left out.
             purpose: as `cast_table` has it.
+            looks: as `RowReader.looks` has it.
         """
         self._snapshot = snapshot
         self._stores = DataStores(snapshot)
@@ -124,6 +127,7 @@ class TableFileReader:
             snapshot.properties.column_mapping_mode,
             snapshot.conf.session_tz,
             purpose,
+            looks,
         )
 
     def find(self, files: pa.Table) -> list[DataFile]:

@@ -8,7 +8,7 @@ and knows no store, so that an engine can send it to wherever the files are read
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,6 +24,7 @@ from lakelog.core.arrow.repeated import repeated
 from lakelog.core.compute import pc
 from lakelog.core.data.parquet import as_utc, matching_row_groups
 from lakelog.core.errors import DataFileError
+from lakelog.core.expressions.tree import columns as columns_of
 from lakelog.core.schema import StructType
 from lakelog.core.schema.column_mapping import (
     by_field_id,
@@ -34,7 +35,7 @@ from lakelog.core.schema.column_mapping import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyarrow.fs import FileSystem
 
@@ -81,6 +82,9 @@ class RowReader:
     """The zone of partition values that name none."""
     purpose: Literal["read", "tell"] = "read"
     """As `cast_table` has it."""
+    looks: bool = False
+    """Whether values decide about row groups where statistics don't: of a disk, the columns of
+    `prune` are read first."""
 
     def rows(
         self,
@@ -106,6 +110,8 @@ class RowReader:
         with self._opened(filesystem, path) as parquet:
             names = self._sources(parquet.schema_arrow, path)
             groups = self._groups(parquet.metadata, partition_values, (0, 1))
+            if self.looks and filesystem.type_name == "local":
+                groups = self._seen_to_match(parquet, path, groups, names, partition)
             kept = None if deleted is None else _kept(parquet.metadata, groups, deleted)
             count = sum(parquet.metadata.row_group(i).num_rows for i in groups)
             data = None
@@ -190,7 +196,10 @@ class RowReader:
             metadata = parquet.metadata
             gone = None if deleted is None else deleted(metadata.num_rows)
             sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-            for group in self._groups(metadata, partition_values, share):
+            groups = self._groups(metadata, partition_values, share)
+            if self.looks and filesystem.type_name == "local":
+                groups = self._seen_to_match(parquet, path, groups, names, partition)
+            for group in groups:
                 at = sum(sizes[:group])
                 found = _bounded(parquet, group, names, batch_rows or BATCH_ROWS, _BATCH_BYTES)
                 for data in found:
@@ -315,6 +324,50 @@ class RowReader:
             session_tz=self.session_tz,
         )
         return [group for group in kept if group in mine]
+
+    def _seen_to_match(
+        self,
+        parquet: Any,
+        path: str,
+        groups: list[int],
+        names: Sequence[str],
+        partition: Mapping[str, Any],
+    ) -> list[int]:
+        """The row groups that have a row for which `prune` is true, unless most of them have."""
+        if self.prune is None or len(groups) < 2:
+            return groups
+        needed = {each[0].lower() for each in columns_of(self.prune)}
+        shown = StructType(tuple(field for field in self.read if field.name.lower() in needed))
+        if len(shown) < len(needed):
+            return groups
+        reader = replace(self, read=shown, prune=None)
+        sources = reader._sources(parquet.schema_arrow, path)
+        if not sources or len(sources) == len(names):
+            return groups  # nothing else would be read
+        try:
+            from lakelog.core.expressions.arrow.masks import typed_mask
+
+            mask = typed_mask(self.prune, self.schema)
+            types = [parquet.schema_arrow.field(each).type for each in sources]
+
+            def has_match(group: int) -> bool:
+                found: Iterable[pa.Table]
+                if all(map(pa.types.is_primitive, types)):
+                    found = [parquet.read_row_group(group, columns=sources, use_threads=False)]
+                else:  # which may be longer than what is stored
+                    found = _bounded(parquet, group, sources, _PIECE_ROWS, _PIECE_BYTES)
+                formed = (reader._formed(data, data.num_rows, partition) for data in found)
+                return any(mask(rows).true_count for rows in formed)
+
+            matching: list[int] = []
+            for place, group in enumerate(groups):
+                if has_match(group):
+                    matching.append(group)
+                if 2 * len(matching) > place + 2:
+                    return matching + groups[place + 1 :]
+        except Exception:  # of a row that is deleted, as a division by its zero
+            return groups
+        return matching
 
 
 def _bounded(

@@ -109,7 +109,7 @@ class Scan:
         shown = {each.name for each in self._output}
         hidden = [f for f in self._schema if f.name.lower() in needed and f.name not in shown]
         self._read = StructType((*self._output, *hidden))
-        self._files = TableFileReader(snapshot, self._read, self._expression)
+        self._files = TableFileReader(snapshot, self._read, self._expression, looks=True)
 
     @property
     def schema(self) -> pa.Schema:

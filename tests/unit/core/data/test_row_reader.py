@@ -5,7 +5,7 @@ import pickle
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow.fs import LocalFileSystem
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from lakelog.core.data.row_reader import RowReader
 from lakelog.core.expressions.filter import normalize_filter
@@ -51,3 +51,74 @@ def test_a_reader_travels_to_another_process(file):
     reader = RowReader(SCHEMA, ("p",), SCHEMA, normalize_filter("id < 5", SCHEMA))
 
     assert read(pickle.loads(pickle.dumps(reader)), file) == list(range(10))
+
+
+MIXED = StructType(
+    (
+        StructField("id", PrimitiveType("long")),
+        StructField("name", PrimitiveType("string")),
+        StructField("v", PrimitiveType("integer")),
+        StructField("p", PrimitiveType("string")),
+    )
+)
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    """Seven row groups, of whose values the bounds say little; the first two have a 5."""
+    path = str(tmp_path / "mixed.parquet")
+    ids = [each % 10 * 7 + each // 10 for each in range(70)]
+    names = [f"name {each}" for each in ids]
+    values = [(each % 10, 5 if each < 20 else 0, 9)[each % 3] for each in range(70)]
+    values = [value if value != 5 or at < 20 else 4 for at, value in enumerate(values)]
+    rows = {"id": ids, "name": names, "v": pa.array(values, pa.int32())}
+    pq.write_table(pa.table(rows), path, row_group_size=10)
+    return path
+
+
+def rows_read(path, condition, *, looks=True, shown=MIXED, system=None, deleted=None):
+    prune = normalize_filter(condition, MIXED)
+    reader = RowReader(MIXED, ("p",), shown, prune, looks=looks)
+    place = (system or LocalFileSystem(), path, {"p": pa.scalar("x")}, {"p": "x"})
+    whole = reader.rows(*place, deleted)
+    streamed = reader.batches(*place, deleted=deleted)
+    assert whole.equals(pa.concat_tables([whole.slice(0, 0), *streamed]))
+    return whole["id"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["id = 38", "name = 'name 38'", "p = 'x' and id = 38", "ID in (38, 1000) and name is not null"],
+)
+def test_row_groups_without_a_row_that_matches_are_left_out(mixed, condition):
+    assert rows_read(mixed, condition) == [each * 7 + 3 for each in range(10)]
+    assert len(rows_read(mixed, condition, looks=False)) == 70
+
+
+def test_no_row_at_all_is_read_where_none_matches(mixed):
+    assert rows_read(mixed, "name = 'name 5' and id = 6") == []
+
+
+def test_where_most_groups_have_a_row_all_are_read_at_once(mixed):
+    # The first two have one: nobody looks into the others.
+    assert len(rows_read(mixed, "v = 5")) == 70
+    # One of each three is not most of them.
+    assert len(rows_read(mixed, "id in (2, 5)")) == 20
+
+
+def test_what_need_not_be_read_twice_is_not(mixed):
+    only = StructType(MIXED.fields[:1])
+    assert len(rows_read(mixed, "id = 38", shown=only)) == 70
+    assert len(rows_read(mixed, "id = 38 and name <> ''", shown=only)) == 70
+    assert len(rows_read(mixed, "p = 'x'")) == 70
+
+
+def test_a_storage_is_not_asked_twice(mixed):
+    away = SubTreeFileSystem("/", LocalFileSystem())
+    assert len(rows_read(mixed, "id = 38", system=away)) == 70
+
+
+def test_a_deleted_row_that_the_condition_refuses_is_no_error(mixed):
+    gone = pa.array([True] + [False] * 69)  # its id is 0
+    found = rows_read(mixed, "10 / id = 2 and name <> ''", deleted=lambda _: gone)
+    assert len(found) == 69

@@ -38,6 +38,8 @@ TAGS: Final[Mapping[str, str]] = {"lakelog.appended": "true"}
 _TOGETHER: Final = 16
 _AT_THE_END: Final = 4
 """So many files are put together by who comes last."""
+_GROUP_ROWS, _LARGE = 1 << 15, 16 << 20
+"""The rows of a row group of smaller files: who wants a single row reads one."""
 _SIZES: Final = (64 << 10, 1 << 20, 16 << 20, 128 << 20)
 """Bytes: a file below the first is of the least size; one of the last or more is left alone."""
 
@@ -180,6 +182,7 @@ class Compactor:
                 "zOrderBy": json_text([]),
             },
             threads=settings.threads,
+            row_group_rows=_GROUP_ROWS if most < _LARGE else None,
         )
         done = batch.run(bins, lambda _: None)
         if done is not None:

@@ -59,6 +59,7 @@ class BinRewriter:
         *,
         threads: int,
         run_bins: RunBins | None = None,
+        row_group_rows: int | None = None,
     ) -> None:
         """Prepare; nothing is read or written yet.
 
@@ -67,6 +68,8 @@ class BinRewriter:
             strategy: tags the new files.
             threads: bins that are rewritten at once.
             run_bins: an engine that may do it instead.
+            row_group_rows: about so many rows make a row group; `None` for as many as large files
+                have.
         """
         snapshot, log = txn.snapshot, txn.delta_log
         assert snapshot is not None
@@ -86,7 +89,9 @@ class BinRewriter:
             log.table,
             target_file_bytes=_NO_LIMIT,
             row_group_bytes=max(_LEAST_GROUP_BYTES, _GROUP_BYTES // threads),
+            **({} if row_group_rows is None else {"row_group_rows": row_group_rows}),
         )
+        self._most_rows = row_group_rows
         self._run_bins = run_bins
         self._store, self._table, self._version = log.store, log.table, snapshot.version
         self._made: list[str] = []
@@ -163,7 +168,9 @@ class BinRewriter:
             if output != number:
                 adds += writer.close()
                 number, writer = output, self._writer()
-            writer.write(rows)
+            step = self._most_rows or max(rows.num_rows, 1)
+            for start in range(0, rows.num_rows, step):
+                writer.write(rows.slice(start, step))
         return Rewritten(each, self._strategy.tagged([*adds, *writer.close()]))
 
     def _rows(self, each: Bin, files: Sequence[AddFile]) -> Iterator[tuple[int, pa.Table]]:

@@ -59,6 +59,7 @@ class OptimizeBatch:
         threads: int,
         user_metadata: str | None = None,
         run_bins: RunBins | None = None,
+        row_group_rows: int | None = None,
     ) -> None:
         """Prepare; `run` does it, for any number of batches.
 
@@ -70,7 +71,9 @@ class OptimizeBatch:
             threads: bins that are rewritten at once.
             user_metadata: a note for the table's history.
             run_bins: an engine that may rewrite them instead of threads.
+            row_group_rows: as `BinRewriter` has it.
         """
+        self._row_group_rows = row_group_rows
         self._log = log
         self._run_bins = run_bins
         self._strategy = strategy
@@ -100,7 +103,13 @@ class OptimizeBatch:
         if not bins:
             return None
         threads = min(self._threads, len(bins))
-        rewriter = BinRewriter(txn, self._strategy, threads=threads, run_bins=self._run_bins)
+        rewriter = BinRewriter(
+            txn,
+            self._strategy,
+            threads=threads,
+            run_bins=self._run_bins,
+            row_group_rows=self._row_group_rows,
+        )
         done: list[Rewritten] = []
         while True:
             owner = _Owner(rewriter)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lakelog.core import (
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 
 NEVER = "24h"
 COMMITTING = "lakelog.core.dml.appending.committing"
+MARKED = WriteRequest(mode="append", file_tags=TAGS)
 COMPACTING = "lakelog.core.dml.appending.compacting"
 
 
@@ -461,8 +463,7 @@ def test_partitions_are_put_together_by_themselves(tmp_path: Path) -> None:
 
 def append_marked(log: DeltaLog, number: int) -> None:
     """As an appender does that compacts, but nobody does it."""
-    request = WriteRequest(mode="append", file_tags=TAGS)
-    append_rows(log.start_transaction(), pa.table({"id": [number]}), request)
+    append_rows(log.start_transaction(), pa.table({"id": [number]}), MARKED)
 
 
 def compacted_by(looks: Compactor, least: int, *, only_as_last: bool = False) -> int:
@@ -540,6 +541,27 @@ def test_what_was_put_together_is_put_together_again(
     assert ids(table) == list(range(16))
     assert looks.files > 16
     assert len(marked(table)) == 1
+
+
+@pytest.mark.parametrize(
+    "condition", ["id = 7", "name = 'n 11'", "id > 3 and name < 'n 12'", "name is null", "id < 0"]
+)
+def test_one_row_of_what_was_put_together_is_found(
+    table: str, monkeypatch: pytest.MonkeyPatch, condition: str
+) -> None:
+    monkeypatch.setattr(f"{COMPACTING}._GROUP_ROWS", 5)
+    log, names = DeltaLog.for_table(table), [None, *(f"n {each}" for each in range(1, 48))]
+    for number in range(16):
+        ids = [number + 16 * each for each in range(3)]
+        rows = {"id": ids, "name": [names[each] for each in ids]}
+        append_rows(log.start_transaction(), pa.table(rows), MARKED)
+    expected = read_arrow(log, where=condition).to_pylist()
+    compacted_by(Compactor(log, "a"), 16)
+    (only,) = files(table)
+    assert pq.ParquetFile(f"{table}/{only}").num_row_groups > 5
+    found = read_arrow(log, where=condition).to_pylist()
+    assert sorted(found, key=lambda row: row["id"]) == sorted(expected, key=lambda row: row["id"])
+    assert [row["id"] for row in read_arrow(log).to_pylist()[:3]] == [0, 16, 32]
 
 
 def test_clustered_tables_are_left_to_optimize(tmp_path: Path) -> None:
