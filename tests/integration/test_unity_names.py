@@ -199,8 +199,14 @@ def test_streams_go_from_name_to_name(
     other_client_commits(server, folder, 3)
     write_arrow(NAME, {"id": [4]}, mode="append", conf=server.conf())
     copied()
+    table = server.table(NAME)
+    newest, table.latest = table.latest, 1  # an answer that is older than the checkpoint
+    waiting, table.commits = table.commits, {}
     copied()
-    assert ids(server, "lake.s.copy") == [1, 2, 3, 4]
+    table.latest, table.commits = newest, waiting
+    other_client_commits(server, folder, 5)
+    copied()
+    assert ids(server, "lake.s.copy") == [1, 2, 3, 4, 5]
     # What Spark keeps of the query has no secret.
     kept = [each for each in (tmp_path / "checkpoint").rglob("*") if each.is_file()]
     assert kept
@@ -435,6 +441,20 @@ def test_frames_streams_and_builders_make_tables(
 
 def test_names_that_are_no_words(lake: SparkSession, server: UnityServer) -> None:
     server.add_schema("lake", "s")
+    for odd in ("", "..", "a/b"):
+        quoted = "`" + odd.replace("`", "``") + "`"
+        for name in (f"lake.s.{quoted}", f"lake.{quoted}.t"):
+            for use in (
+                lambda name=name: lake.sql(f"CREATE TABLE {name} (id BIGINT)"),
+                lambda name=name: lake.sql(f"SELECT * FROM {name}"),
+                lambda name=name: lake.table(name),
+                lambda name=name: lake.range(1).write.mode("append").saveAsTable(name),
+                lambda name=name: lake.range(1).writeTo(name).append(),
+                lambda name=name: delta.DeltaTable.forName(lake, name),
+                lambda name=name: lake.readStream.table(name),
+            ):
+                with pytest.raises(DeltaAnalysisError, match=r"part of a name|none of them empty"):
+                    use()
     for odd in ("select", "a-b", "a.b c", "a`b", "naïve-表", "a%2Fb", "x" * 255):
         server.add_schema("lake", odd)
         quoted = "`" + odd.replace("`", "``") + "`"

@@ -3,18 +3,25 @@
 Delta's own rules: a query begins with all live files of the newest version, in the order of their
 modification times and paths, and goes on with the files of each later commit. A batch ends
 anywhere in between, by the limits; that place is its offset.
+
+Where a catalog governs the table, its newest version never goes back. So an answer below what the
+stream has read already is an old one, as a replica or a cache gives: there is nothing new then, and
+the stream waits. Of a table at a path it means that another log is there, and is an error.
 """
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelog.core import keys
 from lakelog.core.actions.file_table import FILE_SCHEMA
+from lakelog.core.catalogs.refusals import governed
 from lakelog.core.change_feed.versions import first_version_since
 from lakelog.core.errors import (
+    CatalogError,
     DeltaAnalysisError,
     DeltaError,
     LogGapError,
@@ -39,6 +46,7 @@ if TYPE_CHECKING:
     from lakelog.core.state.snapshot import Snapshot
     from lakelog.core.streaming.stream_options import StreamOptions
 
+_log = logging.getLogger("lakelog")
 _NOTHING = Pending(())
 _BEFORE, _BEHIND = 1, 2
 """Sides of a change of metadata, as `SourceOffset.barrier` has them."""
@@ -70,13 +78,29 @@ class TableStream(ABC):
         self._commits: dict[int, Pending] = {}
         self._state: tuple[int, Pending] | None = None
         self._begun = False
+        self._is_behind = False
+        """Whether the catalog's last answer was older than the stream, which was logged then."""
+        self._refused: tuple[SourceOffset, DeltaError] | None = None
+        """Where a query can't begin, and why; one with a checkpoint goes on elsewhere."""
 
     def initial_offset(self) -> SourceOffset:
         """Where a query without a checkpoint begins.
 
         Raises:
             TimestampOutOfRangeError: `startingTimestamp` is after the latest version.
+            VersionNotFoundError: `startingVersion` is.
         """
+        try:
+            return self._named_offset()
+        except (TimestampOutOfRangeError, VersionNotFoundError) as exc:
+            # Spark asks on a restart as well. The catalog's answer may be older than the stream.
+            if governed(self._log.store) is None:
+                raise
+            begin = SourceOffset(self._log.snapshot.version + 1, BASE_INDEX)
+            self._refused = begin, exc
+            return begin
+
+    def _named_offset(self) -> SourceOffset:
         options, newest = self._options, self._log.snapshot
         # The next version and not this one: what is there already was there before the query.
         if options.starting_version == "latest":
@@ -118,11 +142,13 @@ class TableStream(ABC):
         Raises:
             DeltaAnalysisError: a commit that the options don't allow to pass over, or columns that
                 the stream does not have.
-            VersionNotFoundError: the start is after the newest version.
+            VersionNotFoundError: the start is after the newest version of a table at a path.
             LogGapError: a commit that the stream needs is gone.
         """
         # Once for a batch: what is committed while it is planned belongs to the next one.
         newest = self._update().version
+        if self._waits(start, newest):
+            return start
         self._track(start, newest)
         self._check_begin(start)
         last = newest if self._last is None else min(self._last, newest)
@@ -191,7 +217,7 @@ class TableStream(ABC):
             raise DeltaAnalysisError(
                 f"the stream from {self._log.table} can't go back from {start} to {end}. With "
                 "startingVersion=latest this is a query that ended before its first batch was "
-                "done: start a new query, with another checkpointLocation.",
+                f"done: start a new query, with another checkpointLocation.{self._back_advice()}",
                 table=self._log.table,
             )
         at = begin
@@ -218,6 +244,46 @@ class TableStream(ABC):
                 )
             first = at.index + 1 if version == at.version else 0
             yield version, pending, _chosen(first, end, pending, version == end.version)
+
+    def _waits(self, start: SourceOffset, newest: int) -> bool:
+        """Whether the catalog's answer is older than the stream; said in the log once."""
+        was_behind, self._is_behind = self._is_behind, False
+        store = governed(self._log.store)
+        if store is None or _read_already(start) <= newest:
+            return False
+        self._check_refused(start)
+        self._is_behind = True
+        if not was_behind:
+            _log.warning("%s. The stream waits for a newer one.", self._old_answer(start, newest))
+        return True
+
+    def _old_answer(self, at: SourceOffset, newest: int) -> str:
+        store = governed(self._log.store)
+        assert store is not None
+        return (
+            f"the catalog {store.catalog.name} says that {newest} is the newest version of "
+            f"{store.table.name}, of which this stream has version {_read_already(at)} by its "
+            "checkpoint: the answer is an old one, or the catalog has lost commits"
+        )
+
+    def _back_advice(self) -> str:
+        # Spark before 4.2 asks for the end of a batch without saying where it begins.
+        if governed(self._log.store) is None:
+            return ""
+        return (
+            " With PySpark before 4.2 it may be that the catalog gave an old answer: then remove "
+            "the newest file of the checkpoint's folder offsets, which has none of its name in "
+            "commits, and start the query again."
+        )
+
+    def _check_refused(self, start: SourceOffset) -> None:
+        """Refuse the beginning that `initial_offset` could not refuse.
+
+        Raises:
+            DeltaError: the query does begin there.
+        """
+        if self._refused is not None and start == self._refused[0]:
+            raise self._refused[1].with_traceback(None)
 
     @abstractmethod
     def _state_pending(self, snapshot: Snapshot, files: pa.Table) -> Pending:
@@ -261,6 +327,8 @@ class TableStream(ABC):
         are not. A version that is read as a whole is checked where it is opened.
         """
         stream = self.snapshot
+        if not self._begun:
+            self._check_refused(start)
         if not self._begun and start == SourceOffset(self._named_start, BASE_INDEX):
             self._check_named()
         if (
@@ -376,6 +444,8 @@ class TableStream(ABC):
         if self._state is None or self._state[0] != version:
             snapshot = self.snapshot
             if snapshot.version != version:
+                if version > self._log.snapshot.version:
+                    self._check_known(version, self._update().version)
                 snapshot = self._log.snapshot_at(version)
                 self._compare(snapshot.metadata, version)
             # The offset is a number in this order, so a restart, in another process or of another
@@ -402,11 +472,29 @@ class TableStream(ABC):
             self._compare(commit.metadata, commit.version)
         return self._commit_pending(commit)
 
+    def _check_known(self, version: int, newest: int) -> None:
+        """Refuse to take a version for lost that the catalog's answer is too old to have.
+
+        A batch that was planned before a restart can't be empty now: its rows would be passed over.
+
+        Raises:
+            CatalogError: the answer is older than the version.
+        """
+        if version > newest and governed(self._log.store) is not None:
+            said = self._old_answer(SourceOffset(version + 1, BASE_INDEX), newest)
+            raise CatalogError(
+                f"{said}. Nothing was read. Start the stream again once the catalog is up to date.",
+                table=self._log.table,
+                version=version,
+                latest=newest,
+            )
+
     def _read(self, version: int, newest: int) -> ChangeCommit | None:
         log = self._log
         try:
             return self._read_commit(commit_path(log.table, version), version, newest)
         except FileNotFoundError as exc:
+            self._check_known(version, newest)
             # Lost rows would be lost unnoticed: the user has to say that this is acceptable.
             if not self._options.fail_on_data_loss:
                 return None
@@ -421,6 +509,12 @@ class TableStream(ABC):
                 table=log.table,
                 missing=[version],
             ) from exc
+
+
+def _read_already(at: SourceOffset) -> int:
+    """The newest version of which a stream has read something, by its offset."""
+    is_before = at.index == BASE_INDEX and not at.is_starting and not at.barrier
+    return at.version - 1 if is_before else at.version
 
 
 def _chosen(first: int, end: SourceOffset, pending: Pending, is_last: bool) -> range:
