@@ -154,7 +154,7 @@ def _of_the_log(found: GovernedLog, most: int) -> list[Finding]:
             Finding(
                 "wrong",
                 Status.FAILED,
-                f"a published file is not what the catalog ratified: {_listed(wrong)}",
+                f"a file is not what the catalog ratified: {_listed(wrong)}",
                 "Find out who wrote it. Where the staged file of the version is there, copy it "
                 "to this name; where that is gone, look in the storage's own history.",
                 {"versions": list(found.wrong)},

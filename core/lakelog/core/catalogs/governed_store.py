@@ -30,7 +30,7 @@ from lakelog.core.catalogs.contract import (
     VersionTakenError,
 )
 from lakelog.core.catalogs.one_call import forget_loads, said
-from lakelog.core.catalogs.published import STAGED_FOLDER, PublishedCommits
+from lakelog.core.catalogs.published import REACHING, PublishedCommits
 from lakelog.core.catalogs.renewed_store import RenewedStore
 from lakelog.core.catalogs.staged_lines import StagedLines
 from lakelog.core.errors import (
@@ -44,6 +44,7 @@ from lakelog.core.errors import (
 )
 from lakelog.core.forks import lock_of
 from lakelog.core.log.file_names import (
+    STAGED_FOLDER,
     LogFileKind,
     commit_name,
     commit_path,
@@ -114,6 +115,8 @@ class GovernedStore(RenewedStore):
         self._unmade = unmade
         self._was_asked_for = False
         """Whether a request to make the table may be on its way."""
+        self._has_written = False
+        """Whether the table's first commit may have been written by this store."""
         self._lock = lock_of(self)
 
     @property
@@ -193,18 +196,22 @@ class GovernedStore(RenewedStore):
         commit = table.commits.get(version)
         place = path if commit is None else self._published.staged_path(commit.file_name)
         try:
-            return self._inner().read_bytes(place)
+            # The catalog names a staged file until the publishing was reported; it may go before.
+            return (
+                self._inner().read_bytes(path) if commit is None else self._published.read(commit)
+            )
         except FileNotFoundError as exc:
             if commit is None and self._is_cleaned_up(version):
                 raise
-            if commit is not None:
-                # The catalog names it until the publishing was reported; it may go before.
-                with contextlib.suppress(FileNotFoundError):
-                    return self._published.read(commit)
             raise LogGapError(self._lost(version, place), path=place, version=version) from exc
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
-        """As of any store, without what lies above the catalog's newest version."""
+        """As of any store, without what lies above the catalog's newest version.
+
+        Raises:
+            LogGapError: once all is listed; the log does not reach up to that version, and would
+                be taken for that of an older one.
+        """
         folder, _, start = path.rpartition("/")
         if folder != log_path(self._location):
             yield from self._inner().list_from(path)
@@ -215,10 +222,14 @@ class GovernedStore(RenewedStore):
             for v, commit in table.commits.items()
             if commit_name(v) >= start
         )
+        reaches = table.latest in table.commits or commit_name(max(table.latest, 0)) < start
         for status in self._inner().list_from(path):
             while waiting and waiting[0][0] <= status.name:
                 yield self._status(waiting.pop(0)[1])
             name = parse_log_name(status.name)
+            if name is not None and name.kind in REACHING:
+                self._published.saw(name.version)
+                reaches = reaches or name.version == table.latest
             if name is not None and (
                 name.version > table.latest
                 or (name.kind is LogFileKind.COMMIT and name.version in table.commits)
@@ -232,6 +243,9 @@ class GovernedStore(RenewedStore):
                 yield replace(status, modification_time=listed)
         for _, commit in waiting:
             yield self._status(commit)
+        if not reaches and table.latest >= 0:
+            place = commit_path(self._location, table.latest)
+            raise LogGapError(self._lost(table.latest, place), path=place, version=table.latest)
 
     def _status(self, commit: RatifiedCommit) -> FileStatus:
         path = commit_path(self._location, commit.version)
@@ -301,7 +315,6 @@ class GovernedStore(RenewedStore):
         with self._lock:
             if table.latest >= self._table.latest:
                 self._table = table
-                self._published.note(table)
             return self._table
 
     def _version_of(self, path: str) -> int | None:
@@ -439,11 +452,19 @@ class GovernedStore(RenewedStore):
         inner = self._inner()
         # Other clients look for no place for their commits before they write there.
         inner.create_folder(log_path(self._location, STAGED_FOLDER))
+        is_again, self._has_written = self._has_written, True
         try:
             inner.write(path, lines)
         except FileExistsError:
-            # Nobody else knows the place: it is what was written before.
+            # Nobody else should know the place: it is what was written here before.
             if list(inner.read(path)) != list(lines):
+                if not is_again:
+                    raise CatalogError(
+                        f"{self._table.name} can't be made: the catalog {self._catalog.name} set "
+                        f"{self._location} aside for it, and {path} is there already, of another "
+                        "table. Nothing was written.",
+                        table=self._location,
+                    ) from None
                 if self._was_asked_for:
                     raise CommitOutcomeUnknownError(path, "it holds an earlier attempt") from None
                 inner.write(path, lines, overwrite=True)

@@ -6,8 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lakelog.core.catalogs.published import STAGED_FOLDER, fits
-from lakelog.core.log.file_names import LogFileKind, commit_path, log_path, parse_log_name
+from lakelog.core.catalogs.published import fits
+from lakelog.core.log.file_names import (
+    STAGED_FOLDER,
+    LogFileKind,
+    commit_path,
+    log_path,
+    parse_log_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,18 +62,21 @@ def inspect(store: GovernedStore, location: str) -> GovernedLog:
         for version in range(checkpoint + 1, table.latest + 1)
         if version not in published and version not in table.commits
     }
-    for version, commit in table.commits.items():
-        if version not in published and commit.file_name not in staged:
-            missing[version] = log_path(location, f"{STAGED_FOLDER}/{commit.file_name}")
+    wrong: dict[int, str] = {}
+    for version, commit in sorted(table.commits.items()):
+        place = log_path(location, f"{STAGED_FOLDER}/{commit.file_name}")
+        if version in published:
+            if not fits(published[version], commit):
+                wrong[version] = commit_path(location, version)
+        elif commit.file_name not in staged:
+            missing[version] = place
+        elif not fits(staged[commit.file_name], commit):
+            wrong[version] = place
     return GovernedLog(
         table=table,
         unpublished=sorted(version for version in table.commits if version not in published),
         missing=dict(sorted(missing.items())),
-        wrong={
-            version: commit_path(location, version)
-            for version, commit in sorted(table.commits.items())
-            if version in published and not fits(published[version], commit)
-        },
+        wrong=wrong,
         leftovers=_leftovers(inner, location, table, published, staged),
     )
 

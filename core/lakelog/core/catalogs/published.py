@@ -2,7 +2,11 @@
 
 The file of a version may lie there already: by another client, or by one that was stopped midway.
 It is the version only where it holds what the catalog ratified. While the staged file is there,
-both are compared; once that is gone, its size and its time are compared with the catalog's record.
+both are compared; once that is gone, its size and its time are compared with the catalog's record,
+as those of the staged file are before it is read or copied.
+
+What a reply no longer names counts as published. It is asked for once before more is: a reply that
+was cut off would else have the catalog forget commits that nobody published.
 """
 
 from __future__ import annotations
@@ -12,7 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 from lakelog.core.errors import LogGapError
 from lakelog.core.forks import lock_of
-from lakelog.core.log.file_names import commit_path, log_path
+from lakelog.core.log.file_names import (
+    STAGED_FOLDER,
+    LogFileKind,
+    commit_path,
+    log_path,
+    parse_log_name,
+)
 from lakelog.logstores.lines import decode_lines
 
 if TYPE_CHECKING:
@@ -20,7 +30,8 @@ if TYPE_CHECKING:
     from lakelog.core.catalogs.renewed_store import Storage
     from lakelog.logstores import LogStore
 
-STAGED_FOLDER: Final = "_staged_commits"
+REACHING: Final = (LogFileKind.COMMIT, LogFileKind.CHECKPOINT, LogFileKind.V2)
+"""Files of which one shows that the log reaches up to its version."""
 
 
 class PublishedCommits:
@@ -37,62 +48,104 @@ class PublishedCommits:
         self._name = table.name
         self._location = location
         self._storage = storage
-        self._newest = table.latest - len(table.commits)
-        """The newest version whose file is known to be in the log, with all before it."""
+        self._copied = -1
+        """The newest version that was copied here, or compared, with all before it."""
+        self._listed = range(0)
+        """Versions whose files were seen there, without gaps."""
         self._lock = lock_of(self)
 
-    def note(self, table: CatalogTable) -> None:
-        """Take what a later reply says: of what it doesn't name, the publishing was reported."""
-        self._note(table.latest - len(table.commits))
+    def saw(self, version: int) -> None:
+        """Note that the log has a file that a version needs: its commit, or a checkpoint of it."""
+        with self._lock:
+            known = self._listed
+            if version in known:
+                return
+            first = known.start if version == known.stop else version
+            self._listed = range(first, version + 1)
 
     def reportable(self, table: CatalogTable) -> int | None:
         """The newest published version that the catalog still waits for."""
-        known = self._newest
-        return known if table.commits.get(known) is not None else None
+        known = self._copied
+        return known if known in table.commits and known in self._listed else None
 
     def copy(self, table: CatalogTable, version: int) -> None:
         """Publish the ratified commits up to a version, in order.
 
         Raises:
-            LogGapError: a published file is another one; nothing from that version on was copied.
+            LogGapError: a file is not what was ratified, or one before it is missing; nothing from
+                that version on was copied.
             FileNotFoundError: neither file of a version is there; likewise.
         """
         inner = self._storage()
         for each in sorted(table.commits):
             if each > version:
                 return
-            if each > self._newest:
+            if each > self._copied:
+                self._look_before(inner, each)
                 self._copy(inner, table.commits[each])
                 self._note(each)
+
+    def _note(self, version: int) -> None:
+        with self._lock:
+            self._copied = max(self._copied, version)
+        self.saw(version)
+
+    def _look_before(self, inner: LogStore, version: int) -> None:
+        """Make sure that the log reaches up to a version which is to be published.
+
+        Raises:
+            LogGapError: the one before is missing.
+        """
+        before = version - 1
+        if before < 0 or before in self._listed:
+            return
+        path = commit_path(self._location, before)
+        for status in inner.list_from(path):
+            name = parse_log_name(status.name)
+            if name is not None and name.kind in REACHING:
+                if name.version == before:
+                    self.saw(before)
+                    return
+                break
+        raise LogGapError(
+            f"the catalog {self._name.catalog} no longer names version {before} of {self._name} "
+            f"as one to be published, but {path} does not exist. Nothing after it is published or "
+            "reported. Look for the version's file in "
+            f"{log_path(self._location, STAGED_FOLDER)}, and copy it to that name.",
+            path=path,
+            version=before,
+        )
 
     def staged_path(self, file_name: str) -> str:
         """Where a file is that the catalog names."""
         return log_path(self._location, f"{STAGED_FOLDER}/{file_name}")
 
     def read(self, commit: RatifiedCommit) -> bytes:
-        """The published file of a commit whose staged file is gone.
+        """What a commit holds: its staged file, or the published one where that is gone or damaged.
 
         Raises:
-            LogGapError: it is another one.
-            FileNotFoundError: there is none.
+            LogGapError: neither is what was ratified, of those that are there.
+            FileNotFoundError: neither is there.
         """
-        path = commit_path(self._location, commit.version)
-        found = self._storage().read_bytes(path)
-        if not (fits(len(found), commit) and _is_whole(found) and _is_of_its_time(found, commit)):
-            raise self._other(path, commit)
-        return found
-
-    def _note(self, version: int) -> None:
-        with self._lock:
-            self._newest = max(self._newest, version)
+        inner = self._storage()
+        places = self.staged_path(commit.file_name), commit_path(self._location, commit.version)
+        wrong: str | None = None
+        for path in places:
+            try:
+                found = inner.read_bytes(path)
+            except FileNotFoundError:
+                continue
+            if _is_it(found, commit):
+                return found
+            wrong = wrong or path
+        if wrong is None:
+            raise FileNotFoundError(places[0])
+        raise self._other(wrong, commit)
 
     def _copy(self, inner: LogStore, commit: RatifiedCommit) -> None:
         path = commit_path(self._location, commit.version)
-        try:
-            lines = list(inner.read(self.staged_path(commit.file_name)))
-        except FileNotFoundError:
-            self.read(commit)  # another client has published it, and removed the staged file
-            return
+        # Where another client has published it, and removed the staged file, it is the same.
+        lines = list(decode_lines(self.read(commit).splitlines(keepends=True)))
         try:
             inner.write(path, lines)
         except FileExistsError:
@@ -109,16 +162,22 @@ class PublishedCommits:
         return LogGapError(
             f"{path} is not what the catalog {self._name.catalog} ratified as version "
             f"{commit.version} of {self._name}, which is {commit.file_name} of "
-            f"{commit.size:,} bytes. It is neither read nor reported. Find out who wrote it, and "
-            "copy the staged file over it; where that is gone, the storage's own history of "
-            "versions may have it.",
+            f"{commit.size:,} bytes, of {commit.timestamp} (inCommitTimestamp). It is neither read "
+            "nor reported. Find out who wrote it, and put the right file there; the staged one is "
+            f"in {log_path(self._location, STAGED_FOLDER)}, and where that is gone or damaged, the "
+            "storage's own history of versions may have it.",
             path=path,
             version=commit.version,
         )
 
 
+def _is_it(data: bytes, commit: RatifiedCommit) -> bool:
+    """Whether a file is what was ratified, as far as the catalog's record tells."""
+    return fits(len(data), commit) and _is_whole(data) and _is_of_its_time(data, commit)
+
+
 def fits(size: int, commit: RatifiedCommit) -> bool:
-    """Whether a published file of so many bytes may be a commit; the last line end may lack."""
+    """Whether a file of so many bytes may be a commit; the last line end may lack."""
     return abs(size - commit.size) <= 1
 
 

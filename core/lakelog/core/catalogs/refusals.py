@@ -46,7 +46,8 @@ def refuse_path(store: LogStore, protocol: Protocol, metadata: Metadata, table: 
         "[DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED] Path-based access is not "
         f"allowed for Catalog-Managed table: {table}. A catalog decides what its versions are, and "
         f"the folder may hold more or less than they.{which} Open it by its name, "
-        "catalog.schema.table, with the catalog in the conf: spark.sql.catalog.<catalog>.uri.",
+        "catalog.schema.table, with the catalog in the conf: spark.sql.catalog.<catalog>.uri. If "
+        "it was opened so, that catalog does not say that it governs the table: ask who keeps it.",
         table=table,
         features=[FEATURE],
         access="read",

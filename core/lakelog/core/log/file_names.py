@@ -21,6 +21,9 @@ LAST_VACUUM = "_last_vacuum_info"
 
 SIDECAR_FOLDER = "_sidecars"
 
+STAGED_FOLDER = "_staged_commits"
+"""Commits for a catalog to decide on."""
+
 
 def log_path(table: str, name: str = "") -> str:
     """The path of a file of the table's log; of the log's folder without a name."""

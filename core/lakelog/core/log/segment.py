@@ -30,6 +30,7 @@ from lakelog.core.errors import (
 from lakelog.core.log.budget import LogBudget, read_log_file
 from lakelog.core.log.file_names import (
     LOG_FOLDER,
+    STAGED_FOLDER,
     LogFileKind,
     LogFileName,
     commit_name,
@@ -391,11 +392,28 @@ def _gap(
     return LogGapError(
         f"the log of {table} has gaps: to rebuild version {version} there is {base}, but the "
         f"commits {shown} are missing. Restore {log_path(table, commit_name(missing[0]))} and "
-        "the others from a backup or from the object store's versions.",
+        "the others from a backup or from the object store's versions."
+        f"{_staged_hint(store, table)}",
         table=table,
         path=log_path(table, commit_name(missing[0])),
         version=version,
         missing=missing,
+    )
+
+
+def _staged_hint(store: LogStore, table: str) -> str:
+    """Say that a catalog may know more; called only when an error is due anyway."""
+    try:
+        # By attribute, as `catalogs.refusals.governed`: this is below it.
+        if getattr(store, "as_governed", None) is not None or not any(
+            store.list_from(log_path(table, f"{STAGED_FOLDER}/"))
+        ):
+            return ""
+    except OSError:
+        return ""
+    return (
+        f" There are commits in {STAGED_FOLDER}, for a catalog to decide on: if one governs the "
+        "table, open it by its name, catalog.schema.table."
     )
 
 

@@ -347,7 +347,7 @@ def _reports_unseen(published: Any, table: Any) -> int | None:
 
 def _publishes_the_newest_alone(published: Any, table: Any, version: int) -> None:
     commit = table.commits.get(version)
-    if commit is not None and version > published._newest:
+    if commit is not None and version > published._copied:
         published._copy(published._storage(), commit)
         published._note(version)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.core import DeltaLog, read_arrow, scan
+from lakelog.core.catalogs.inspection import inspect
 from lakelog.core.errors import (
     LogGapError,
     TableNotFoundError,
@@ -116,6 +117,24 @@ def test_a_path_to_such_a_table_is_refused(server: UnityServer) -> None:
         DeltaLog.for_table(str(folder)).start_transaction()
 
 
+def test_a_path_whose_versions_only_the_catalog_knows_is_told_the_way(server: UnityServer) -> None:
+    folder = make_table(server)
+    for each in (1, 2):
+        commit = other_client_commits(server, folder, each)
+    staged = folder / "_delta_log/_staged_commits" / commit["file-name"]
+    staged.rename(folder / f"_delta_log/{2:020d}.json")
+    with pytest.raises(LogGapError, match=r"commits 1 are missing.*open it by its name"):
+        read_arrow(str(folder))
+    assert ids(read_arrow(NAME, conf=server.conf())) == [1, 2]
+
+
+def test_a_governed_table_that_its_catalog_does_not_claim(server: UnityServer) -> None:
+    make_table(server)
+    del server.table(NAME).properties["delta.feature.catalogManaged"]
+    with pytest.raises(UnsupportedFeatureError, match="that catalog does not say that it governs"):
+        read_arrow(NAME, conf=server.conf())
+
+
 def test_a_table_that_was_dropped_and_made_again_is_another(server: UnityServer) -> None:
     folder = make_table(server)
     other_client_commits(server, folder, 1)
@@ -184,6 +203,63 @@ def test_a_published_file_that_was_not_ratified_is_named_and_not_believed(
     log.store.publish(report=True)  # type: ignore[attr-defined]
     assert re.search(said, caplog.text)
     assert [each.action for each in server.seen if "backfilled" in each.action] == []
+
+
+@pytest.mark.parametrize("is_published", [True, False], ids=["published", "not published"])
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_staged_file_that_is_not_what_was_ratified_is_neither_read_nor_published(
+    server: UnityServer, wrong: str, is_published: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = make_table(server)
+    log = DeltaLog.for_table(NAME, server.conf())
+    commit = other_client_commits(server, folder, 1)
+    staged = folder / "_delta_log/_staged_commits" / commit["file-name"]
+    published = folder / f"_delta_log/{1:020d}.json"
+    right = staged.read_bytes()
+    staged.write_bytes(WRONG[wrong](right))
+    if is_published:
+        published.write_bytes(right)
+        assert ids(read_arrow(NAME, conf=server.conf())) == [1]
+    said = rf"{staged} is not what the catalog lake ratified as version 1 of {NAME}"
+    if not is_published:
+        with pytest.raises(LogGapError, match=said):
+            read_arrow(NAME, conf=server.conf())
+    log.store.refresh()  # type: ignore[attr-defined]
+    log.store.publish(report=True)  # type: ignore[attr-defined]
+    assert bool(re.search(said, caplog.text)) != is_published
+    assert published.exists() == is_published
+    found = inspect(log.store, log.table)  # type: ignore[arg-type]
+    fits = wrong in ("of another time", "of no time", "no JSON")  # listings know sizes alone
+    assert list(found.wrong) == ([] if is_published or fits else [1])
+
+
+def test_a_list_of_commits_that_was_cut_off_has_none_forgotten(
+    server: UnityServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server that leaves the older ones out says by that that they were published."""
+    folder = make_table(server)
+    log = DeltaLog.for_table(NAME, server.conf())
+    for each in range(1, 5):
+        other_client_commits(server, folder, each)
+    table = server.table(NAME)
+    whole = dict(table.commits)
+    for kept in ([], [4], [3, 4]):
+        table.commits = {version: whole[version] for version in kept}
+        missing = 1 if kept else 4
+        with pytest.raises(LogGapError, match=rf"0{{19}}{missing}\.json"):
+            read_arrow(NAME, conf=server.conf())
+        log.store.refresh()  # type: ignore[attr-defined]
+        log.store.publish(report=True)  # type: ignore[attr-defined]
+    assert "Nothing after it is published or reported" in caplog.text
+    assert [each.action for each in server.seen if "backfilled" in each.action] == []
+    table.commits = whole
+    assert ids(read_arrow(NAME, conf=server.conf())) == [1, 2, 3, 4]
+    log.store.refresh()  # type: ignore[attr-defined]
+    log.store.publish(report=True)  # type: ignore[attr-defined]
+    assert sorted(table.commits) == [4]
+    assert [int(each.stem) for each in sorted((folder / "_delta_log").glob("*.json"))] == [
+        *range(5)
+    ]
 
 
 @pytest.mark.parametrize("staged_ends", [True, False], ids=["staged ends", "staged does not"])

@@ -188,6 +188,23 @@ def test_a_table_that_can_not_be_made_leaves_nothing(server: UnityServer, what: 
     assert folders(server) == []
 
 
+def test_a_place_in_which_another_table_is_stays_that_tables(
+    server: UnityServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_table(server, "lake.s.there")
+    real, first = server._new_staging, folder / f"_delta_log/{0:020d}.json"
+
+    def twice(name: tuple[str, str, str], body: Any) -> Any:
+        return {**real(name, body), "location": f"file://{folder}"}
+
+    monkeypatch.setattr(server, "_new_staging", twice)
+    before = first.read_bytes()
+    with pytest.raises(CatalogError, match="is there already, of another table"):
+        write_arrow(NAME, {"id": [1]}, conf=server.conf())
+    assert first.read_bytes() == before
+    assert [*server.tables] == [("lake", "s", "there")]
+
+
 def test_a_refusal_of_the_catalog_leaves_nothing(server: UnityServer) -> None:
     def denied(request: Request) -> None:
         if request.path.endswith("/s/tables"):
