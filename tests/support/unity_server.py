@@ -8,6 +8,7 @@ by a 400, so that no client passes by its leniency; what servers do differently 
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 import threading
 import time
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 if TYPE_CHECKING:
     import ssl
@@ -102,6 +103,12 @@ class Ways:
     """Whether it is new enough to have this API."""
     most_listed: int = 100
     """Schemas or tables in one answer; where more follow, it has a token."""
+    decodes_first: bool = False
+    """Whether a proxy before it decodes paths, and goes along their dots and through empty folders,
+    before the server sees them."""
+    folds_case: bool = False
+    """Whether names of another case are the same, and those of tables are kept in lower case; so on
+    Databricks."""
     wants_pages: bool = False
     """Whether a list is refused that is asked for without `max_results`: where it is long, by
     Databricks' server."""
@@ -232,6 +239,9 @@ class UnityServer:
     ) -> tuple[int, Any]:
         """The status, and the JSON of the answer."""
         parts = urlsplit(target)
+        if self.ways.decodes_first:
+            clean = posixpath.normpath(unquote(parts.path).partition("\0")[0])
+            parts = parts._replace(path="/".join(quote(each, safe="") for each in clean.split("/")))
         try:
             value = json.loads(body) if body else None
         except ValueError:
@@ -273,17 +283,22 @@ class UnityServer:
         if (method, path) == ("GET", "/delta/v1/config"):
             return 200, self._config(query)
         if found := _TABLE.fullmatch(path):
-            name = (unquote(found["c"]), unquote(found["s"]), unquote(found["t"]))
+            name = self._kept(unquote(found["c"]), unquote(found["s"]), unquote(found["t"]))
             return self._of_table(method, name, found["rest"] or "", body, query)
         if (found := _STAGED.fullmatch(path)) and method == "GET":
             return 200, {"storage-credentials": self._of_staging(found["id"])}
         if (found := _NEW.fullmatch(path)) and method == "POST":
-            name = (unquote(found["c"]), unquote(found["s"]), body.get("name", ""))
+            name = self._kept(unquote(found["c"]), unquote(found["s"]), body.get("name", ""))
             if found["what"] == "staging-tables":
                 return 200, self._new_staging(name, body)
             if found["what"] == "tables":
                 return 200, self._new_table(name, body)
         raise RefusedError(404, "EndpointNotFound", f"no such endpoint: {method} {path}")
+
+    def _kept(self, catalog: str, schema: str, table: str) -> tuple[str, str, str]:
+        if self.ways.folds_case:
+            return catalog.lower(), schema.lower(), table.lower()
+        return catalog, schema, table
 
     def _of_table(
         self,
@@ -307,10 +322,11 @@ class UnityServer:
                 return 204, None
             case "POST", "/rename":
                 _exact(body, {"new-name"})
-                if (*name[:2], body["new-name"]) in self.tables:
-                    text = f"Table already exists: {'.'.join((*name[:2], body['new-name']))}"
+                new = self._kept(*name[:2], body["new-name"])
+                if new in self.tables:
+                    text = f"Table already exists: {'.'.join(new)}"
                     raise RefusedError(409, "AlreadyExistsException", text)
-                self.tables[*name[:2], body["new-name"]] = self.tables.pop(name)
+                self.tables[new] = self.tables.pop(name)
                 return 204, None
             case "GET", "/credentials":
                 operation = query.get("operation", ["?"])[0]

@@ -85,6 +85,8 @@ def conf_options(function: Callable[..., Any]) -> Callable[..., Any]:
             name, equals, url = (part.strip() for part in given.partition("="))
             if not (equals and name and url):
                 raise click.UsageError(f"--catalog number {number} is not NAME=URL.")
+            if "." in name:
+                raise click.UsageError(f"--catalog number {number}: its name can't have a dot.")
             conf[f"spark.sql.catalog.{name}.uri"] = url
         return function(*args, conf=conf, **kwargs)
 

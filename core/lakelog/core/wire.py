@@ -14,6 +14,7 @@ import ipaddress
 import os
 import select
 import ssl
+import zlib
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -160,6 +161,9 @@ class Wire:
             connection.close()
         else:
             self._keep(connection)
+        # Nothing but plain bytes was asked for; some proxies compress all the same.
+        if (answer.getheader("Content-Encoding") or "").strip().lower() in ("gzip", "x-gzip"):
+            text = _unpacked(text)
         leads_to = answer.getheader("Location")
         return Reply(
             answer.status,
@@ -238,6 +242,22 @@ def _is_open(connection: http.client.HTTPConnection) -> bool:
         return not select.select([connection.sock], [], [], 0)[0]
     except (OSError, ValueError):
         return False
+
+
+def _unpacked(data: bytes) -> bytes:
+    """What gzip has packed.
+
+    Raises:
+        LostReplyError: it is damaged, or too large.
+    """
+    unpack = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        found = unpack.decompress(data, _MOST)
+    except zlib.error as exc:
+        raise LostReplyError(f"the reply is not what gzip has packed: {exc}") from exc
+    if not unpack.eof:
+        raise LostReplyError("a part of the packed reply is missing")
+    return found
 
 
 def _is_loopback(host: str) -> bool:

@@ -71,7 +71,7 @@ def settings_for(
     Args:
         conf: the user's.
         uri: a table; `None` for all that may come.
-        also: more keys that are wanted, or what they begin with.
+        also: more keys that are wanted, or what they begin with, up to a dot.
         named: such that are wanted though they are logins.
 
     Raises:
@@ -96,14 +96,19 @@ def _chosen(
     chosen = {
         key: value
         for key, value in _without_logins(conf, named).items()
-        if key.startswith((*also, *named))
+        if _is_of(key, (*also, *named))
         or (_bare(key).startswith(families) and not _bare(key).startswith(foreign))
     }
     return _with_references(conf, chosen)
 
 
 def _without_logins(conf: Mapping[str, str], named: tuple[str, ...]) -> dict[str, str]:
-    return without_logins(conf, [key for key in conf if key.startswith(named)])
+    return without_logins(conf, [key for key in conf if _is_of(key, named)])
+
+
+def _is_of(key: str, names: tuple[str, ...]) -> bool:
+    """Whether a key is one of these, or below one: `a.lake` has no key of `a.lake2`."""
+    return any(key == each or key.startswith(f"{each.rstrip('.')}.") for each in names)
 
 
 def _bare(key: str) -> str:

@@ -1,7 +1,9 @@
 """Names in a catalog, and how they are told from paths.
 
 A text is a name where it has three parts, and the conf knows the first as a catalog; any other is a
-path, as ever. `./lake.sales.orders` is the path of a folder of that name.
+path, as ever. `./lake.sales.orders` is the path of a folder of that name. What begins with a known
+catalog and a dot, and has no slash, is meant as a name: with other parts it is an error, since a
+path would be a folder here into which rows go unnoticed.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from lakelog.core.errors import DeltaAnalysisError
 from lakelog.logstores import keys
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ SPARK_PREFIX: Final = "spark.sql.catalog."
 UNITY_CLASS: Final = "io.unitycatalog.spark.UCSingleCatalog"
 """The class by which Spark's conf says that a catalog is Unity Catalog."""
 _PART: Final = r"(?:`(?:[^`]|``)+`|[^`./\\:\s]+)"
+_FIRST: Final = re.compile(rf"({_PART})\.")
+_HAS_FOLDERS: Final = re.compile(r"[/\\:]")
 _NAME: Final = re.compile(rf"({_PART})(?:\.({_PART}))?(?:\.({_PART}))?")
 
 
@@ -34,7 +39,8 @@ class TableName(NamedTuple):
 
 
 def _quoted(part: str) -> str:
-    return part if part.isidentifier() else "`" + part.replace("`", "``") + "`"
+    # Spark reads no other letters without them.
+    return part if part.isascii() and part.isidentifier() else "`" + part.replace("`", "``") + "`"
 
 
 def _plain(part: str) -> str:
@@ -62,9 +68,28 @@ def table_name(text: object, known: frozenset[str]) -> TableName | None:
     Args:
         text: what a caller gave for a table.
         known: the `known_catalogs` of the user's conf.
+
+    Raises:
+        DeltaAnalysisError: it begins with a catalog of these, and is no name there.
     """
-    name = spelled_name(text) if known and isinstance(text, str) else None
-    return name if name is not None and name.catalog in known else None
+    if not known or not isinstance(text, str):
+        return None
+    name = spelled_name(text)
+    if name is not None and name.catalog in known:
+        return name
+    first = _FIRST.match(text)
+    meant = None if first is None else _plain(first[1])
+    alike = [each for each in sorted(known) if meant and each.lower() == meant.lower()]
+    found = meant if meant in alike else next(iter(alike), None)
+    if found is None or _HAS_FOLDERS.search(text):
+        return None
+    why = f"that is spelt {found}" if found != meant else "it needs three parts, none of them empty"
+    raise DeltaAnalysisError(
+        f"{text!r} begins with a catalog of the conf, but is no name there ({why}): write "
+        "catalog.schema.table, and a part with other characters than letters, digits and _ in "
+        f"backquotes. A folder of that name is './{text}'.",
+        table=text,
+    )
 
 
 def spelled_name(text: str) -> TableName | None:

@@ -63,7 +63,7 @@ def _make(conf: CatalogConf) -> Catalog:
     module, _, attribute = path.replace(":", ".").rpartition(".")
     try:
         made = getattr(importlib.import_module(module), attribute)(conf.name, conf.conf)
-    except (ImportError, AttributeError, ValueError) as exc:
+    except (ImportError, AttributeError, ValueError, TypeError) as exc:
         if isinstance(exc, DeltaAnalysisError):
             raise
         raise DeltaAnalysisError(

@@ -42,8 +42,8 @@ def register(spark: SparkSession, *, conf_keys: Sequence[str] = ()) -> None:
 
     Args:
         spark: a session, classic or Connect.
-        conf_keys: further keys that travel, or what they begin with (`spark.mystore.`): those
-            that a LogStore of your own reads.
+        conf_keys: further keys that travel, or what they begin with, up to a dot
+            (`spark.mystore.`): those that a LogStore of your own reads.
 
     Raises:
         DeltaAnalysisError: `conf_keys` is a string, or holds an empty one, which would be all keys.
@@ -78,7 +78,7 @@ def _schema_of_named(source: LakelogSource) -> StructType:
 
 
 def _checked(conf_keys: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(conf_keys, str) or not all(conf_keys):
+    if isinstance(conf_keys, str) or not all(each.strip(".") for each in conf_keys):
         raise DeltaAnalysisError(
             f"conf_keys must be a list of keys or of prefixes, not {conf_keys!r}"
         )

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 SESSION_CATALOG: Final = "spark_catalog"
 """The catalog that is Spark's own, whatever serves it."""
 
-_PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`.]+))\s*(\.|$)")
+# An empty part in backticks is one, as for Spark: no table has such a name, and that is said then.
+_PART = re.compile(r"\s*(?:`((?:[^`]|``)*)`|([^\s`.]+))\s*(\.|$)")
 # What Spark's own catalog allows; so no other name can be one of its tables.
 _WORD = re.compile(r"\w+", re.ASCII)
 _CATALOG_PARTS, _PATH_PARTS = 3, 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 import threading
@@ -16,6 +17,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from lakelog.core import read_arrow
 from lakelog.core.catalogs.catalog_conf import CatalogConf
 from lakelog.core.catalogs.names import TableName, known_catalogs, table_name
 from lakelog.core.catalogs.unity import UnityCatalog
@@ -50,6 +52,16 @@ def catalog(server: UnityServer, clock: ManualClock | None = None) -> UnityCatal
     return UnityCatalog("lake", server.conf(), clock or ManualClock())
 
 
+@pytest.mark.parametrize(
+    "end", ["", "/", "//", "/api/2.1/unity-catalog", "/api/2.1/unity-catalog/delta/v1/"]
+)
+def test_a_url_may_have_the_apis_path(server: UnityServer, end: str) -> None:
+    conf = {"spark.sql.catalog.lake.uri": f"{server.url}{end}"}
+    found = UnityCatalog("lake", conf, ManualClock())
+    assert found.load(T).latest == 0
+    assert [*found.schema_names()] == ["s"]
+
+
 @pytest.mark.parametrize("status", [None, 500, 502, 503, 504])
 def test_a_look_is_repeated_with_longer_waits(server: UnityServer, status: int | None) -> None:
     left = [1, 2, 3]
@@ -64,6 +76,41 @@ def test_a_look_is_repeated_with_longer_waits(server: UnityServer, status: int |
     assert catalog(server, clock).load(T).latest == 0
     assert len(clock.slept) == 3
     assert all(wait <= 0.1 * 2**number for number, wait in enumerate(clock.slept))
+
+
+@pytest.mark.parametrize(
+    ("said", "waits"),
+    [
+        *(("3", 3), ("0", 0), ("1e400", 5), ("86400", 5), ("-7", 0), ("nan", 0)),
+        *(("Wed, 21 Oct 2099 07:28:00 GMT", None), ("soon", None), ("", None)),
+    ],
+)
+def test_a_server_says_how_long_to_wait_within_bounds(
+    server: UnityServer, said: str, waits: int | None
+) -> None:
+    busy = answer(b"{}", 429, more=f"Retry-After: {said}\r\n")
+    _, table = server.answer("GET", f"{BASE}/catalogs/lake/schemas/s/tables/t", b"", {})
+    clock = ManualClock()
+    with answering(busy, AGREED, busy, answer(json.dumps(table).encode())) as url:
+        known = UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, clock)
+        assert known.load(T).latest == 0
+    assert len(clock.slept) == 2
+    assert all(0 <= each <= 0.1 if waits is None else each == waits for each in clock.slept)
+
+
+@pytest.mark.parametrize("place", ["relative/t", "t", ""])
+def test_a_location_without_a_beginning_is_none(server: UnityServer, place: str) -> None:
+    """It would be a folder of whoever asks."""
+    server.table("lake.s.t").location = place
+    with pytest.raises(CatalogError, match="not its API's"):
+        catalog(server).load(T)
+
+
+@pytest.mark.parametrize("path", ["json.JSONDecoder", "no.such.Class", "json", "x"])
+def test_a_class_that_is_no_catalog(path: str) -> None:
+    conf = {"spark.lakelog.catalog.lake.class": path}
+    with pytest.raises(DeltaAnalysisError, match=r"spark\.lakelog\.catalog\.lake\.class = "):
+        read_arrow("lake.s.t", conf=conf)
 
 
 def test_a_server_that_stays_silent_is_named(server: UnityServer) -> None:
@@ -153,6 +200,8 @@ def answer(body: bytes, status: int = 200, size: int | None = None, more: str = 
     return f"HTTP/1.1 {status} X\r\nContent-Length: {length}\r\n{more}\r\n".encode() + body
 
 
+PACKED = "Content-Encoding: gzip\r\n"
+CHUNKED = b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n"
 AGREED = answer(b'{"protocol-version":"1.0"}')
 
 
@@ -168,13 +217,19 @@ AGREED = answer(b'{"protocol-version":"1.0"}')
         answer(b'{"metadata":{', size=500),
         answer(b"", size=500),
         answer(b"<html>", 502),
+        answer(b"{}", more=PACKED),
+        answer(gzip.compress(b'{"metadata":{}}')[:-9], more=PACKED),
+        answer(gzip.compress(b'{"protocol-version":"1.0"}'), more=PACKED, size=500),
+        CHUNKED + b'8\r\n{"a":1}\r\n',
+        CHUNKED + b'80\r\n{"a":1}',
+        CHUNKED + b'x\r\n{"a":1}\r\n0\r\n\r\n',
         b"no HTTP\r\n\r\n",
         b"",
     ],
 )
 def test_a_garbled_answer_is_asked_for_again(server: UnityServer, garbled: bytes) -> None:
     _, table = server.answer("GET", f"{BASE}/catalogs/lake/schemas/s/tables/t", b"", {})
-    good = answer(json.dumps(table).encode())
+    good = answer(gzip.compress(json.dumps(table).encode()), more=PACKED)
     with answering(garbled, AGREED, garbled, good) as url:
         found = UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock()).load(T)
     assert found.latest == 0
@@ -197,12 +252,15 @@ def test_a_server_that_lists_its_calls_oddly_is_used(server: UnityServer, endpoi
         assert known.load(T).latest == 0
 
 
-@pytest.mark.parametrize("part", [".", "..", "\ud800"])
+@pytest.mark.parametrize(
+    "part",
+    [".", "..", "\ud800", "", "a/b", "/", "t/", "a/../t", "..\\t", "\\t", "t\\", "t\0"],
+)
 def test_a_name_that_no_url_can_have_is_refused(server: UnityServer, part: str) -> None:
     known = catalog(server)
     table = known.load(T)
     server.seen.clear()
-    for name in (TableName("lake", "s", part), TableName("lake", part, "t")):
+    for name in (TableName("lake", "s", part), TableName("lake", part or "..", "t")):
         for use in (known.load, known.stage_table, partial(known.rename_table, table)):
             with pytest.raises(DeltaAnalysisError, match="can't be a part of a name"):
                 use(name)
@@ -242,7 +300,25 @@ def test_a_table_with_a_value_of_another_kind(
         UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock()).load(T)
 
 
-@pytest.mark.parametrize("odd", [-1, "0", 0.0, [], {}])
+def test_a_version_with_two_files_is_none(server: UnityServer) -> None:
+    folder = Path(server.table("lake.s.t").location[len("file://") :])
+    for each in (1, 2):
+        other_client_commits(server, folder, each)
+    _, table = server.answer("GET", f"{BASE}/catalogs/lake/schemas/s/tables/t", b"", {})
+    first, second = table["commits"]
+    twice = {**table, "commits": [second, first, dict(second)]}  # in any order, and one again
+    other = {**first, "file-name": first["file-name"].replace("-", "_")}
+    two = {**table, "commits": [first, second, other]}
+    conf = {}
+    with answering(AGREED, *(answer(json.dumps(each).encode()) for each in (twice, two))) as url:
+        conf = {"spark.sql.catalog.lake.uri": url}
+        known = UnityCatalog("lake", conf, ManualClock())
+        assert sorted(known.load(T).commits) == [1, 2]
+        with pytest.raises(CatalogError, match="two files of version 2"):
+            known.load(T)
+
+
+@pytest.mark.parametrize("odd", [-1, "0", 0.0, True, [], {}])
 def test_a_newest_version_that_is_none(server: UnityServer, odd: Any) -> None:
     _, table = server.answer("GET", f"{BASE}/catalogs/lake/schemas/s/tables/t", b"", {})
     given = {**table, "latest-table-version": odd}
@@ -460,10 +536,10 @@ def test_a_catalog_that_the_server_does_not_have(server: UnityServer) -> None:
 
 
 def test_names_with_other_characters_reach_the_server(server: UnityServer) -> None:
-    make_table(server, "lake.s.my table/ä?")
-    name = table_name("lake.s.`my table/ä?`", known_catalogs(server.conf()))
+    make_table(server, "lake.s.my table%ä?")
+    name = table_name("lake.s.`my table%ä?`", known_catalogs(server.conf()))
     assert name is not None
-    assert str(name) == "lake.s.`my table/ä?`"
+    assert str(name) == "lake.s.`my table%ä?`"
     assert catalog(server).load(name).latest == 0
 
 
@@ -495,6 +571,9 @@ def test_a_private_certificate_is_trusted_by_the_environment_alone(
             catalog(server).load(T)
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         assert catalog(server).load(T).latest == 0
+        conf = {"spark.sql.catalog.lake.uri": server.url.replace("127.0.0.1", "127.1")}
+        with pytest.raises(CatalogError, match=r"CERTIFICATE_VERIFY_FAILED.*not valid for"):
+            UnityCatalog("lake", conf, ManualClock()).load(T)
 
 
 # -- tokens ---------------------------------------------------------------------------------------
@@ -640,7 +719,20 @@ def test_which_catalogs_a_conf_knows(conf: dict[str, str], known: set[str]) -> N
 
 
 @pytest.mark.parametrize(
-    "text", ["/lake/s/t", "s3://lake.s.t", "./lake.s.t", "lake.s", "lake.s.t.u", "other.s.t", ""]
+    "text",
+    [
+        *(
+            "/lake/s/t",
+            "s3://lake.s.t",
+            "./lake.s.t",
+            "lake",
+            "other.s",
+            "other.s.t",
+            "other..t",
+            "",
+        ),
+        *("lake/s.t", "lake.s/t", "lake.s:t", "C:\\lake.s.t", "LAKE", ".lake.s.t"),
+    ],
 )
 def test_what_is_a_path(text: str) -> None:
     known = known_catalogs({"spark.sql.catalog.lake.uri": "http://x"})
@@ -666,6 +758,8 @@ def test_vended_credentials_open_the_storage() -> None:
     azure = conf_of([sas], "abfss://c@a.dfs.core.windows.net/t", "lake")
     assert azure.conf["spark.hadoop.fs.azure.sas.fixed.token.a.dfs.core.windows.net"] == "sig"
     assert conf_of([s3], "s3://bucket/other", "lake").conf == {}
+    for same in ("s3a://bucket/t", "S3://bucket/t/"):
+        assert conf_of([s3], same, "lake").conf == found.conf
     for end in (None, 2**63 - 1):
         given = [{**s3, "expiration-time-ms": end}]
         assert conf_of(given, "s3://bucket/t", "lake").ends_at_ms is None

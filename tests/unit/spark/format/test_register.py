@@ -82,7 +82,18 @@ def test_keys_of_ones_own_store_are_named(monkeypatch: pytest.MonkeyPatch) -> No
     assert registered(monkeypatch, conf_keys=["spark.mystore."]).conf == {**NEEDED, **own}
 
 
-@pytest.mark.parametrize("wrong", ["spark.mystore.", [""], ["spark.a", ""]])
+@pytest.mark.parametrize("named", ["spark.sql.catalog.lake", "spark.sql.catalog.lake."])
+def test_the_keys_of_one_catalog_are_not_those_of_one_that_begins_alike(
+    monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    mine = {"spark.sql.catalog.lake.uri": "https://a", "spark.sql.catalog.lake.token": "MINE"}
+    others = {key.replace("lake", "lake2"): "CANARY" for key in mine}
+    for key, value in {**mine, **others}.items():
+        monkeypatch.setitem(FOREIGN, key, value)
+    assert registered(monkeypatch, conf_keys=[named]).conf == {**NEEDED, **mine}
+
+
+@pytest.mark.parametrize("wrong", ["spark.mystore.", [""], ["spark.a", ""], ["."]])
 def test_what_would_send_other_keys_than_meant_is_refused(
     monkeypatch: pytest.MonkeyPatch, wrong: Any
 ) -> None:

@@ -23,13 +23,13 @@ def test_a_name_has_the_parts_that_spark_reads(text: str, parts: tuple[str, ...]
     assert parse(text) == parts
 
 
-@pytest.mark.parametrize("text", ["", " ", ".", "a.", ".a", "a..b", "`a", "a`", "a b", "``", "a.`"])
+@pytest.mark.parametrize("text", ["", " ", ".", "a.", ".a", "a..b", "`a", "a`", "a b", "a.`"])
 def test_text_that_is_no_name_is_refused(text: str) -> None:
     with pytest.raises(DeltaAnalysisError, match="not the name of a table"):
         parse(text)
 
 
-@given(st.lists(st.text(min_size=1), min_size=1, max_size=4))
+@given(st.lists(st.text(), min_size=1, max_size=4))
 def test_any_parts_survive_being_quoted(parts: list[str]) -> None:
     assert parse(quoted_name(parts)) == tuple(parts)
 

@@ -106,9 +106,10 @@ class UnityCatalog(Catalog):
 
     def load(self, name: TableName) -> CatalogTable:
         """The table as it is now."""
+        path = _path(name)
         self._agree()
         try:
-            return self._table(name, self._requests.get(_path(name)))
+            return self._table(name, self._requests.get(path))
         except RefusedError as exc:
             raise self._meant(name, exc) from None
 
@@ -237,7 +238,7 @@ class UnityCatalog(Catalog):
             return StagedTable(
                 name=name,
                 table_id=_text(reply["table-id"]),
-                location=_text(reply["location"]),
+                location=_place(reply["location"]),
                 features=frozenset(
                     _text(each)
                     for kind in ("reader-features", "writer-features")
@@ -389,7 +390,10 @@ class UnityCatalog(Catalog):
             metadata = reply["metadata"]
             properties = dict(metadata.get("properties") or {})
             governed = properties.get(_GOVERNED) == "supported"
-            commits = {each["version"]: _commit(each) for each in reply.get("commits") or ()}
+            commits = dict[int, RatifiedCommit]()
+            for each in map(_commit, reply.get("commits") or ()):
+                if commits.setdefault(each.version, each) != each:
+                    raise ValueError(f"two files of version {each.version}")
             latest = reply.get("latest-table-version") if governed else -1
             if latest is None:
                 latest = max(commits, default=metadata["last-commit-version"])
@@ -404,7 +408,7 @@ class UnityCatalog(Catalog):
             return CatalogTable(
                 name=name,
                 table_id=_text(metadata["table-uuid"]),
-                location=_text(metadata["location"]),
+                location=_place(metadata["location"]),
                 is_governed=governed,
                 latest=latest,
                 commits=MappingProxyType(commits),
@@ -508,14 +512,22 @@ def _path(name: TableName) -> str:
 
 
 def _quoted(part: str) -> str:
+    """A part of a name as a request's path has it.
+
+    Raises:
+        DeltaAnalysisError: a server, or a proxy before it, may take the request for one about
+            another table.
+    """
     try:
         found = quote(part, safe="")
     except UnicodeEncodeError:
         found = ""
-    # Proxies and servers take the dots for folders, of which this one is none.
-    if found in ("", ".", ".."):
+    # Some decode a path before they look at its folders, of which slashes make more, some take a
+    # backslash for a slash, and some end a text at its first NUL. No server has such names.
+    folders = part.split("\\")
+    if not found or set(part) & {"/", "\0"} or any(each in ("", ".", "..") for each in folders):
         raise DeltaAnalysisError(
-            f"{part!r} can't be a part of a name in a catalog: choose another one, of characters "
+            f"{part!r} can't be a part of a name in a catalog: choose another one, without slashes "
             "and not of dots alone."
         )
     return found
@@ -540,12 +552,20 @@ def _commit(value: Mapping[str, Any]) -> RatifiedCommit:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise TypeError(f"no text, but {type(value).__name__}")
+        raise TypeError(f"no text, but {type(value).__name__ if value else 'nothing'}")
     value.encode()  # or it has half of a character
     return value
 
 
+def _place(value: Any) -> str:
+    """A location. One without a beginning would be a folder of whoever asks."""
+    text = _text(value)
+    if not text.startswith("/") and ":" not in text.partition("/")[0]:
+        raise ValueError(f"{text!r} is no URI")
+    return text
+
+
 def _number(value: Any) -> int:
-    if not isinstance(value, int):
+    if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"no number, but {type(value).__name__}")
     return value

@@ -82,5 +82,11 @@ def _end(value: Any) -> int | None:
 
 
 def _covers(prefix: str, location: str) -> bool:
-    base = prefix.rstrip("/")
-    return location == base or location.startswith(f"{base}/")
+    base, place = _one_spelling(prefix).rstrip("/"), _one_spelling(location)
+    return place == base or place.startswith(f"{base}/")
+
+
+def _one_spelling(uri: str) -> str:
+    """The same for all schemes of S3: a server may use one for a prefix, and one for a table."""
+    scheme, mark, rest = uri.partition("://")
+    return f"s3://{rest}" if mark and scheme.lower() in ("s3", "s3a", "s3n") else uri

@@ -52,8 +52,9 @@ class Requests:
             raise DeltaAnalysisError(
                 f"the catalog {conf.name} has no server: set {self._key}.", key=self._key
             )
-        # As a user of the JVM may have it: with or without the API's path.
-        self._wire = Wire(uri.removesuffix("/").removesuffix(API), conf.timeout, key=self._key)
+        # As a user of the JVM may have it: with or without the API's path, or a part of it.
+        bare = uri.rstrip("/").removesuffix(API).removesuffix(LISTING_API)
+        self._wire = Wire(bare, conf.timeout, key=self._key)
         self._tokens = token_source(conf, clock)
         self._clock = clock
         self.is_ahead_by_ms: int = 0
