@@ -17,6 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from _typeshed import WriteableBuffer
 
     Request = socket.socket | tuple[bytes, socket.socket]
@@ -64,7 +66,7 @@ class BoundedServer(ThreadingHTTPServer):
         handler: type[BoundedHandler],
         *,
         connections: int,
-        tls: ssl.SSLContext | None = None,
+        tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> None:
         """Listen; nothing is answered before `serve_forever`.
 
@@ -73,7 +75,8 @@ class BoundedServer(ThreadingHTTPServer):
             handler: of each connection.
             connections: that are open at most; it hangs up on others where all of these are being
                 answered.
-            tls: with the certificate; None for connections that anybody on the way can read.
+            tls: gives what has the certificate, for each connection; None for connections that
+                anybody on the way can read.
 
         Raises:
             OSError: the address is taken, or none of this host.
@@ -198,7 +201,7 @@ class BoundedHandler(BaseHTTPRequestHandler):
         tls = self.bounded.tls
         if tls is not None:
             self.request.settimeout(self.timeout)
-            self.request = tls.wrap_socket(
+            self.request = tls().wrap_socket(
                 self.request, server_side=True, do_handshake_on_connect=False
             )
             self.place.connection = self.request

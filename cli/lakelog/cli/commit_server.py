@@ -13,6 +13,7 @@ from lakelog.core.engine.commit import COMMIT_PATH, MOST_BYTES, refusal
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Callable
 
     from lakelog.core.engine.commit import Answer, CommitService
 
@@ -28,16 +29,17 @@ class CommitServer(BoundedServer):
         self,
         address: tuple[str, int],
         service: CommitService,
-        token: str,
-        tls: ssl.SSLContext | None,
+        token: Callable[[], str],
+        tls: Callable[[], ssl.SSLContext] | None,
     ) -> None:
         """Listen; nothing is answered before `serve_forever`.
 
         Args:
             address: host and port, 0 for any that is free.
             service: commits.
-            token: that each request must have.
-            tls: with the certificate; None for connections that anybody on the way can read.
+            token: gives the one that each request must have.
+            tls: gives what has the certificate, for each connection; None for connections that
+                anybody on the way can read.
 
         Raises:
             OSError: the address is taken, or none of this host.
@@ -65,7 +67,7 @@ class CommitServer(BoundedServer):
     def is_let_in(self, authorization: str) -> bool:
         """Whether a request has the token."""
         kind, _, given = authorization.partition(" ")
-        return kind.lower() == "bearer" and is_same(given.strip(), self._token)
+        return kind.lower() == "bearer" and is_same(given.strip(), self._token())
 
 
 def _is_wildcard(host: str) -> bool:

@@ -15,6 +15,7 @@ import click
 
 from lakelog.cli.interruption import until_stopped
 from lakelog.cli.output import line
+from lakelog.cli.rotated_files import RotatedFiles
 from lakelog.cli.shared_options import conf_options
 
 if TYPE_CHECKING:
@@ -121,14 +122,15 @@ def _serve_commits(
     address: tuple[str, int],
     roots: tuple[str, ...],
     token_file: Path,
-    tls: ssl.SSLContext | None,
+    tls: RotatedFiles[ssl.SSLContext] | None,
 ) -> None:
     from lakelog.cli.commit_server import CommitServer
     from lakelog.core.engine.commit import CommitService
     from lakelog.logstores import keys
 
     service = CommitService(roots, conf)
-    token = _token(token_file)
+    _make_token(token_file)
+    token = RotatedFiles(lambda: _token(token_file), token_file)
     try:
         server = CommitServer(address, service, token, tls)
     except OSError as error:
@@ -173,9 +175,13 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _tls(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
-    if certificate is None:
+def _tls(certificate: Path | None, key: Path | None) -> RotatedFiles[ssl.SSLContext] | None:
+    if certificate is None or key is None:
         return None
+    return RotatedFiles(lambda: _context(certificate, key), certificate, key)
+
+
+def _context(certificate: Path, key: Path) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(certificate, key, password="")
@@ -187,13 +193,19 @@ def _tls(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
     return context
 
 
-def _token(path: Path) -> str:
-    """The token in a file, which is made for the user alone where there is none."""
+def _make_token(path: Path) -> None:
+    """Make the file of the token for the user alone, where there is none."""
     try:
         with contextlib.suppress(FileExistsError):
             made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with open(made, "w", encoding="ascii") as file:  # noqa: PTH123 (a descriptor)
                 file.write(secrets.token_urlsafe(32) + "\n")
+    except OSError as error:
+        raise click.UsageError(f"--token-file {path} can't be used: {error}") from None
+
+
+def _token(path: Path) -> str:
+    try:
         token = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"--token-file {path} can't be used: {error}") from None

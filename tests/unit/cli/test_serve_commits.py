@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import signal
@@ -22,8 +23,8 @@ from lakelog.cli.app import app
 from lakelog.cli.commit_server import CommitServer
 from lakelog.core import DeltaLog, appender, read_arrow, write_arrow
 from lakelog.core.log.commit_identity import GROUP_TAG
-from lakelog.core.transaction import service_commit
-from lakelog.core.transaction.commit_service import CommitService
+from lakelog.core.transaction import commit_service, service_commit
+from lakelog.core.transaction.commit_service import CommitService, ServedLog
 from lakelog.core.transaction.service_commit import MOST_BYTES
 from lakelog.core.wire import Wire
 from support.commit_services import SERVICE, serving_commits
@@ -44,7 +45,8 @@ TOKEN = "a-token-of-this-test"
 @contextlib.contextmanager
 def _serving(root: Path, tls: ssl.SSLContext | None = None) -> Iterator[CommitServer]:
     service = CommitService([str(root)], {})
-    with CommitServer(("127.0.0.1", 0), service, TOKEN, tls) as made:
+    context = None if tls is None else lambda: tls
+    with CommitServer(("127.0.0.1", 0), service, lambda: TOKEN, context) as made:
         thread = threading.Thread(target=made.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         yield made
@@ -254,7 +256,7 @@ def test_the_address_that_is_printed_leads_there(tmp_path: Path, listen: str) ->
 
 def test_a_name_is_printed_as_it_was_given(tmp_path: Path) -> None:
     service = CommitService([str(tmp_path)], {})
-    with CommitServer(("localhost", 0), service, TOKEN, None) as server:
+    with CommitServer(("localhost", 0), service, lambda: TOKEN, None) as server:
         assert server.urls == [f"http://localhost:{server.server_port}"]
 
 
@@ -324,6 +326,99 @@ def test_files_of_a_client_that_change_are_read_again(
             write_arrow(table, {"id": [number]}, mode="append", conf=conf)
     assert DeltaLog.for_table(table).snapshot.version == 3
     assert _served(table) == [3]
+
+
+def test_files_of_a_service_that_change_are_read_again(tmp_path: Path) -> None:
+    table, served = new_table(str(tmp_path / "t")).table, tmp_path / "served"
+    for name in ("old", "new", "served"):
+        (tmp_path / name).mkdir()
+        tls_of_loopback(tmp_path / name)
+    token, own = served / "token", tmp_path / "token"
+    files = {each: served / f"{each}.pem" for each in ("certificate", "key")}
+    numbers = itertools.count(1)
+
+    def write(trusted: str) -> None:
+        conf = {SERVICE: url, f"{SERVICE}.token.file": str(own)}
+        conf[f"{SERVICE}.ca.file"] = str(tmp_path / trusted / "certificate.pem")
+        service_commit._service.cache_clear()  # another process, without a connection
+        write_arrow(table, {"id": [next(numbers)]}, mode="append", conf=conf)
+
+    def replace(path: Path, text: bytes) -> None:
+        draft = served / "draft"
+        draft.write_bytes(text)
+        draft.replace(path)
+
+    for name, file in files.items():
+        replace(file, (tmp_path / "old" / f"{name}.pem").read_bytes())
+    options = (f"--{name}={file}" for name, file in files.items())
+    with serving_commits(tmp_path, token, *options) as (process, url):
+        own.write_bytes(token.read_bytes())
+        write("old")  # served as version 1
+        for name, file in files.items():
+            write("old")  # until both are new the service has those before: 2 and 3
+            replace(file, (tmp_path / "new" / f"{name}.pem").read_bytes())
+        write("old")
+        write("new")  # 5
+        for text in (b"", b"short", b"\xff" * 20):  # no token: the one before it stays
+            token.write_bytes(text)
+        write("new")  # 6
+        token.unlink()
+        write("new")  # 7
+        token.write_text(f"{TOKEN}\n")
+        write("new")
+        own.write_text(TOKEN)
+        write("new")  # 9
+        assert process.poll() is None
+    assert sorted(read_arrow(table)["id"].to_pylist()) == list(range(1, 10))
+    assert _served(table) == [1, 2, 3, 5, 6, 7, 9]
+
+
+def test_whoever_finds_the_service_full_commits_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(commit_service, "_MOST_WAITING", 3)
+    table, most = new_table(str(tmp_path / "t")).table, commit_service._MOST_WAITING
+    begun, go_on, find = threading.Semaphore(0), threading.Event(), ServedLog.find
+
+    def finding(log: ServedLog, txn_id: str, versions: range) -> int | None:
+        begun.release()
+        assert go_on.wait(60)
+        return find(log, txn_id, versions)
+
+    monkeypatch.setattr(ServedLog, "find", finding)
+    with _serving(tmp_path) as server, ThreadPoolExecutor(most) as pool:
+        conf = {SERVICE: server.urls[0], f"{SERVICE}.token": TOKEN}
+
+        def write(number: int) -> int:
+            return write_arrow(table, {"id": [number]}, mode="append", conf=conf)
+
+        waiting = [pool.submit(write, number) for number in range(most)]
+        for _ in waiting:
+            assert begun.acquire(timeout=60)
+        assert [write(number) for number in range(most, most + 4)] == [1, 2, 3, 4]
+        go_on.set()
+        served = {each.result(60) for each in waiting}
+    assert set(_served(table)) == served
+    assert min(served) > 4
+    assert sorted(read_arrow(table)["id"].to_pylist()) == list(range(most + 4))
+    assert caplog.text.count("too many requests wait") == 1
+
+
+def test_clients_find_a_service_that_is_started_again_elsewhere(tmp_path: Path) -> None:
+    table, numbers = new_table(str(tmp_path / "t")).table, itertools.count(1)
+    served, alone = list[int](), list[int]()
+    for start in range(2):
+        token = tmp_path / f"token-{start}"
+        with serving_commits(tmp_path, token) as (process, url):
+            conf = {SERVICE: url, f"{SERVICE}.token.file": str(token)}
+            log = DeltaLog.for_table(table, conf)  # of a process that keeps it
+            served.append(write_arrow(log, {"id": [next(numbers)]}, mode="append"))
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+        alone += [write_arrow(log, {"id": [next(numbers)]}, mode="append") for _ in range(2)]
+    assert _served(table) == served == [1, 4]
+    assert sorted(read_arrow(table)["id"].to_pylist()) == list(range(1, 7))
+    assert alone == [2, 3, 5, 6]
 
 
 def test_a_child_of_a_client_asks_by_a_connection_of_its_own(tmp_path: Path) -> None:
