@@ -28,6 +28,7 @@ from hypothesis import strategies as st
 from lakelog.core.commit.loop import CommitLoop
 from lakelog.core.conf import DeltaConf
 from lakelog.core.delta_log import DeltaLog
+from lakelog.core.log.file_names import commit_path
 from lakelog.core.transaction import host_commit, host_queue
 from lakelog.logstores.locks import LockHeldError
 from simulation.appends import APPEND, Append, complaints
@@ -305,6 +306,36 @@ def test_a_leader_in_trouble_at_any_step_loses_no_append_and_doubles_none(meanwh
         play(script)
 
 
+_SAID = 7
+"""Steps after which it has said what it sends, and has not sent it."""
+_STILL = (Fault.NONE, Fault.OSERROR, Fault.SPURIOUS_EXISTS)
+"""What happens to the step of a leader that stood still before it."""
+
+
+def _leaders_overtaken(depths: Sequence[int] = range(_MOST_STEPS)) -> Iterator[Script]:
+    """One that leads stands still before a step, another goes on with its group, and it wakes.
+
+    Or it has sent what arrives late, and hears no more.
+    """
+    for depth, others in itertools.product(depths, range(1, 9)):
+        at: list[Go | str] = [*_QUEUED, Go(0, "rename"), *[Go(0, "one")] * depth]
+        # The other one stops as well: before it says what it does, before it sends, and after.
+        other: list[Go | str] = ["the lock's file is deleted", *[Go(1, "one")] * others]
+        for fate in _STILL:
+            # Then it says what it makes of that, before it commits by itself perhaps.
+            wakes: list[Go | str] = [Go(0, "one", fate), Go(0, "symlink"), Go(0, "one"), *_OTHERS]
+            yield Script([*at, *other, *wakes], rivals=PROCESSES - 1, jobs=2)
+        late = Go(0, "one", Fault.LATE_UNKNOWN)
+        arrives: list[Go | str] = ["a late write arrives", *_OTHERS]
+        yield Script([*at, late, *other, *arrives], rivals=PROCESSES - 1, jobs=2)
+
+
+def test_a_leader_that_wakes_when_another_goes_on_with_its_group_doubles_nothing() -> None:
+    found = [*_leaders_overtaken()]
+    for script in of_the_day(found, len(found) // 16, about="overtaken"):
+        play(script)
+
+
 _ENTERS = 6
 """Steps of one that finds another at work, until it waits."""
 
@@ -375,7 +406,8 @@ def test_those_who_wait_are_one_version_and_a_dead_leader_is_replaced() -> None:
     assert {each.jobs[0].outcome for each in world.processes[2:]} == {2}
 
 
-_add, _committed = host_queue.Group.add, host_commit.HostCommits._committed
+_add, _last = host_queue.Group.add, host_queue.Group.last
+_committed, _sent_again = host_commit.HostCommits._committed, host_commit.HostCommits._sent_again
 
 
 def _add_dissolved(group: host_queue.Group, step: host_queue.Step) -> bool:
@@ -386,6 +418,20 @@ def _committed_whoever(commits: Any, member: Any, group: Any, version: int, _: A
     return _committed(commits, member, group, version, None)
 
 
+def _last_as_again(group: host_queue.Group) -> host_queue.Step | None:
+    step = _last(group)
+    return replace(step, kind="again") if step is not None and step.kind == "try" else step
+
+
+def _looked_and_not_sent(commits: Any, data: bytes, step: host_queue.Step) -> host_queue.Step:
+    log = commits._log
+    try:
+        log.store.read(commit_path(log.table, step.version))
+    except FileNotFoundError:
+        return host_queue.Step("dissolved")
+    return _sent_again(commits, data, step)
+
+
 def _nothing(*_: object) -> None:
     pass
 
@@ -394,6 +440,7 @@ def _yes(*_: object) -> bool:
     return True
 
 
+_OVERTAKEN = "another goes on with its group"
 _TAKES, _TELLS = host_queue.Group, host_commit.HostCommits
 _MUTANTS = {
     Mutant("what may land is dissolved", _TAKES, "add", _add_dissolved): "the time is over",
@@ -405,12 +452,21 @@ _MUTANTS = {
     Mutant("a request that was taken is taken back", host_queue.Ticket, "withdraw", _yes): (
         "it stands still"
     ),
+    Mutant("who goes on with a group does not say so", _TAKES, "last", _last_as_again): _OVERTAKEN,
+    Mutant("what is missing is dissolved, not sent", _TELLS, "_sent_again", _looked_and_not_sent): (
+        _OVERTAKEN
+    ),
 }
 """And what happens meanwhile in the histories that show it; `None`: a member is in trouble."""
 
 
 def _play_until_caught(meanwhile: str | None) -> None:
-    found = _members_in_trouble() if meanwhile is None else _leaders_in_trouble(meanwhile)
+    if meanwhile is None:
+        found = _members_in_trouble()
+    elif meanwhile == _OVERTAKEN:
+        found = _leaders_overtaken([_SAID])
+    else:
+        found = _leaders_in_trouble(meanwhile)
     for script in found:
         play(script)
 
