@@ -22,6 +22,7 @@ from confluent_kafka.cimpl import NewTopic
 from lakelog.core import DeltaLog, appender, create_table, read_arrow
 from lakelog.core.alter import add_constraint
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.logstores import LocalLogStore
 
 if TYPE_CHECKING:
     from support.servers.kafka import KafkaBroker
@@ -497,14 +498,32 @@ def test_no_more_is_held_than_there_is_room_for(
 
 
 @pytest.mark.nightly
-def test_a_broker_that_dies_comes_back(kafka: KafkaBroker, example: Any, table: str) -> None:
+def test_what_was_read_comes_to_the_table_while_the_broker_is_dead(
+    kafka: KafkaBroker,
+    example: Any,
+    table: str,
+    taken: queue.Queue[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write, permits = LocalLogStore.write, threading.Semaphore(0)
+
+    def permitted(store: Any, path: str, *args: Any, **more: Any) -> None:
+        assert not path.endswith(".json") or permits.acquire(timeout=PATIENCE)
+        write(store, path, *args, **more)
+
+    monkeypatch.setattr(example, "BATCH_RECORDS", 5)
+    monkeypatch.setattr(LocalLogStore, "write", permitted)
     topic = Topic(kafka)
     topic.send(*range(10))
-    with InThread(example, topic, table) as run:
-        run.until(has(topic, 9))
-        topic.send(*range(10, 20))
+    with InThread(example, topic, table, max_bytes=1) as run:  # each append is a commit
+        take(taken, 10)
         kafka.kill()
+        for last in (4, 9):  # with the second one it is asked to tell the group of the first
+            permits.release()
+            run.until(has(topic, last))
         kafka.start()
-        topic.send(*range(20, 30))
-        run.until(has(topic, 29))
-    assert ids(table) == list(range(30))
+        permits.release(100)
+        topic.send(*range(10, 20))
+        run.until(has(topic, 19))
+    assert ids(table) == list(range(20))
+    assert topic.told() == [20]
