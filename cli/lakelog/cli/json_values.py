@@ -1,11 +1,12 @@
-"""Values of JSON as the columns of a table have them: JSON has no times, decimals or bytes."""
+"""Values of JSON as the columns of a table have them: JSON has no decimals or bytes.
+
+Nor has it times: an appender reads their texts itself.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
-import re
-from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from lakelog.core.schema import DataType
 
-_BELOW_MICROSECONDS: Final = re.compile(r"[.,]\d{6}0*[1-9]")
 _NO_NUMBERS: Final = ("NaN", "Infinity", "-Infinity")
 
 
@@ -24,10 +24,19 @@ def parse(text: bytes) -> Any:
     """A value of JSON, with exact numbers: what is no whole one is a `Decimal`.
 
     Raises:
-        ValueError: it is not JSON.
+        ValueError: it is not JSON, or an object has a name twice, of which readers disagree.
         RecursionError: it is nested too deeply.
     """
-    return json.loads(text, parse_float=Decimal)
+    return json.loads(text, parse_float=Decimal, object_pairs_hook=_object)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} is there twice")
+    return found
 
 
 def reader(kind: DataType | None) -> Callable[[Any], Any]:
@@ -98,25 +107,6 @@ def _double(found: Any) -> Any:
     return float(found) if found in _NO_NUMBERS and isinstance(found, str) else _plain(found)
 
 
-def _time(found: Any) -> Any:
-    # What is smaller than a microsecond would be cut.
-    if not isinstance(found, str) or _BELOW_MICROSECONDS.search(found):
-        return _plain(found)
-    try:
-        return datetime.fromisoformat(found)
-    except ValueError:
-        return found
-
-
-def _date(found: Any) -> Any:
-    if not isinstance(found, str):
-        return _plain(found)
-    try:
-        return date.fromisoformat(found)
-    except ValueError:
-        return found
-
-
 def _binary(found: Any) -> Any:
     """Bytes of base64, as `lakelog sample` writes them."""
     if not isinstance(found, str):
@@ -128,9 +118,6 @@ def _binary(found: Any) -> Any:
 
 
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
-    "timestamp": _time,
-    "timestamp_ntz": _time,
-    "date": _date,
     "binary": _binary,
     "float": _double,
     "double": _double,

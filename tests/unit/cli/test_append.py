@@ -188,6 +188,11 @@ def test_lines_without_a_number_go_to_the_file_as_well(table: str, tmp_path: Pat
     [
         ('{"id": 1}\nnothing\n', (), "line 2 of stdin is not JSON"),
         ('{"id": 1}\n[2]\n', (), "line 2 of stdin is not an object"),
+        (
+            '{"id": 1, "x": {"a": 1, "a": 2}}\n',
+            (),
+            "line 1 of stdin is not JSON: 'a' is there twice",
+        ),
         (f'{{"id": {100_000 * "["}\n', (), "line 1 of stdin is not JSON"),
         ('{"id": 1.5}\n', (), "can't hold its value"),
         ('{"id": 1}\n{"id": "x"}\n', (), "can't hold its value"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
 import pyarrow as pa
 
 from lakelog.core.errors import DeltaAnalysisError
-from lakelog.core.input.unfit_values import typed_table, unfit_value
+from lakelog.core.input.unfit_values import checked_columns, typed_table, unfit_value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -125,7 +125,9 @@ def arrow_table(given: GivenRows, schema: StructType | None = None) -> pa.Table:
     if isinstance(data, pa.RecordBatchReader):
         return data.read_all()
     try:
-        if isinstance(data, Mapping) or hasattr(data, "__arrow_c_stream__"):
+        if isinstance(data, Mapping):
+            return _columns(checked_columns(data))
+        if hasattr(data, "__arrow_c_stream__"):
             return _columns(data)
         if _is_rows(data):
             names = dict.fromkeys(name for row in data for name in row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +14,7 @@ from lakelog.core.arguments import shown
 from lakelog.core.arrow.arrow_types import to_arrow_schema
 from lakelog.core.compute import pc
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.input.iso_texts import read_texts
 
 if TYPE_CHECKING:
     from lakelog.core.schema import StructType
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 def typed_table(given: Any, schema: StructType) -> pa.Table:
     """Rows of Python as a table of a given schema; what a row lacks is null.
+
+    A text of ISO 8601 is a time or a day where the schema has one.
 
     Args:
         given: a dict of columns or a list of dicts, which may be empty.
@@ -30,7 +34,8 @@ def typed_table(given: Any, schema: StructType) -> pa.Table:
             not fit; names the column and the row, counted from 0.
     """
     if isinstance(given, Mapping):
-        names, columns = list(given), dict(given)
+        columns = checked_columns(given)
+        names = list(columns)
         count = max((len(each) for each in columns.values()), default=0)
     elif isinstance(given, Sequence) and all(isinstance(each, Mapping) for each in given):
         names = list(dict.fromkeys(name for row in given for name in row))
@@ -59,7 +64,34 @@ def typed_table(given: Any, schema: StructType) -> pa.Table:
         raise DeltaAnalysisError(f"the columns are not of one length: {exc}") from exc
 
 
+def checked_columns(given: Mapping[Any, Any]) -> dict[Any, Any]:
+    """A dict of columns, each with a length.
+
+    Raises:
+        DeltaAnalysisError: one has no list of values but a single one, as in a dict that was meant
+            for a row: of a text Arrow would make a row for each character.
+    """
+    return {name: _as_column(name, values) for name, values in given.items()}
+
+
+def _as_column(name: Any, values: Any) -> Any:
+    if not isinstance(values, str | bytes | bytearray | memoryview | Mapping):
+        try:
+            len(values)
+        except TypeError:
+            with suppress(TypeError):
+                return list(values)
+        else:
+            return values
+    raise DeltaAnalysisError(
+        f"a dict has the values of each column as a list, and the column {name!r} has "
+        f"{shown(values)}; one row is a list of one dict: [{{…}}]",
+        column=str(name),
+    )
+
+
 def _typed(name: str, values: Any, kind: pa.DataType) -> Any:
+    values = read_texts(values, kind)
     try:
         _refuse_losses(values, kind)
         return pa.array(values, kind)
@@ -154,6 +186,7 @@ def _are_truths(numbers: Any) -> bool:
 
 
 _NO_NUMBER: Final = "is no number"
+_NO_ISO: Final = "is no text of ISO 8601 of such a time, to the microsecond"
 _NO_TIME: Final = "is no time: a number has no unit"
 _ZONE: Final = "has a time zone, for which the type has no place: give the time of the clock alone"
 _LARGEST_FLOAT: Final = 3.4028235677973366e38
@@ -207,6 +240,8 @@ def _loss(value: Any, kind: pa.DataType) -> str | None:
     is_number = hasattr(value, "__int__") and not is_numpy_time
     cut = "would lose a part"
     if _is_time(kind):
+        if isinstance(value, str):
+            return _NO_ISO
         if is_bool or is_number or name == "timedelta64":
             return _NO_TIME
         if pa.types.is_timestamp(kind) and not kind.tz and getattr(value, "tzinfo", None):

@@ -33,6 +33,13 @@ _REFUSED: Final = object()
 _EAST: Final = timezone(timedelta(hours=2))
 _WHOLE: Final = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 _NAIVE: Final = datetime(2026, 1, 31, 12, 30, 0, 5)  # noqa: DTZ001
+_TEXTS: Final = {
+    "2026-01-31": datetime(2026, 1, 31),  # noqa: DTZ001
+    "2026-01-31T12:30:00.000005": _NAIVE,
+    "2026-01-31T12:30:00.000005Z": _NAIVE.replace(tzinfo=UTC),
+    "2026-01-31 12:30:00.000005000+02:00": _NAIVE.replace(tzinfo=_EAST),
+}
+"""Of ISO 8601."""
 
 VALUES: Final = [
     *(0, 1, -1, 127, 128, -128, -129, 2**15, 2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 10**30),
@@ -40,7 +47,8 @@ VALUES: Final = [
     *(math.inf, -math.inf, math.nan),
     *(True, False),
     *(Decimal("1"), Decimal("1.25"), Decimal("1.255"), Decimal("12345678.99"), Decimal("NaN")),
-    *("", "a", "1", "2026-01-31", "\U0001f600", "\ud800"),
+    *("", "a", "1", "\U0001f600", "\ud800"),
+    *(*_TEXTS, "2026-01-31T12:30:00.0000051", "2026-02-30", "12:30"),
     *(b"", b"a\xff"),
     *(date(2026, 1, 31), date(1, 1, 1), _NAIVE, _NAIVE.replace(tzinfo=UTC)),
     *(_NAIVE.replace(tzinfo=_EAST), datetime(2026, 1, 31), datetime(9999, 12, 31, tzinfo=UTC)),  # noqa: DTZ001
@@ -148,6 +156,8 @@ def _plain(value: Any, kind: str) -> Any:
 
 
 def _time(value: Any, kind: str) -> Any:
+    if isinstance(value, str):
+        return _time(_TEXTS[value], kind) if value in _TEXTS else _REFUSED
     is_smaller: Any = getattr(value, "nanosecond", False)
     if not isinstance(value, date) or repr(value) == "NaT" or is_smaller:
         return _REFUSED

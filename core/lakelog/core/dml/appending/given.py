@@ -13,7 +13,7 @@ from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.core.input.given_rows import arrow_table
 from lakelog.core.input.row_source import RowSource
-from lakelog.core.input.unfit_values import typed_table
+from lakelog.core.input.unfit_values import checked_columns, typed_table
 from lakelog.core.schema import StructField, StructType
 from lakelog.core.schema.column_fills import is_filled
 from lakelog.core.schema.column_mapping import NAME_KEY, physical_name, renamed_since
@@ -134,9 +134,9 @@ def arrow_rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A dict of columns as rows.
 
     Raises:
-        DeltaAnalysisError: they are not of one length.
+        DeltaAnalysisError: they are no lists, or not of one length.
     """
-    lists = {name: list(each) for name, each in columns.items()}
+    lists = {name: list(each) for name, each in checked_columns(columns).items()}
     if len({len(each) for each in lists.values()}) > 1:
         raise DeltaAnalysisError("the columns are not of one length")
     return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
