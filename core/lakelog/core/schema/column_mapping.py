@@ -9,12 +9,12 @@ where the table's mode uses it.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from lakelog.core.errors import SchemaMismatchError
 from lakelog.core.schema.column_paths import dotted, map_types, walk
 from lakelog.core.schema.parts import paired_parts, with_parts
-from lakelog.core.schema.types import DataType, StructField, StructType
+from lakelog.core.schema.types import DataType, PrimitiveType, StructField, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,6 +31,8 @@ _PREFIX = "delta.columnMapping."
 
 Match: TypeAlias = "Callable[[Iterable[pa.Field[Any]], StructType], list[StructField | None]]"
 """Finds for each field of some data the matching field of the table, or `None`."""
+_DAY: Final = PrimitiveType("date")
+_TIME: Final = PrimitiveType("timestamp_ntz")
 
 
 def physical_name(field: StructField) -> str:
@@ -135,6 +137,9 @@ def _kind_like(kind: DataType, like: DataType) -> DataType:
 def renamed_since(own: StructType, was: StructType, now: StructType) -> StructType:
     """The columns of some rows under the names that their table has for them by now.
 
+    A `date` that was widened to `timestamp_ntz` is that: for all other types that a table may widen
+    to, a write takes the narrower one.
+
     Args:
         own: the columns of the rows, named as the table had them.
         was: the table's `read_schema` then. What it lacks keeps its name.
@@ -174,6 +179,8 @@ def _renamed(
 def _renamed_kind(own: DataType, was: DataType, now: DataType, path: tuple[str, ...]) -> DataType:
     if all(isinstance(each, StructType) for each in (own, was, now)):
         return _renamed(own, was, now, path)  # type: ignore[arg-type]  # structs
+    if own == was == _DAY and now == _TIME:
+        return now
     before, after = paired_parts(own, was), paired_parts(own, now)
     return with_parts(
         own,

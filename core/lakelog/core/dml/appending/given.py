@@ -35,7 +35,7 @@ class Fitted(NamedTuple):
     """The table's `read_schema`, of the columns of the rows at least."""
 
     def under(self, now: StructType) -> pa.Table:
-        """The rows under the names that the table has for their columns by now.
+        """The rows as the table has their columns by now: under their names, days as times perhaps.
 
         Args:
             now: its `read_schema`.
@@ -51,7 +51,8 @@ class Fitted(NamedTuple):
         if found == own:
             return self.rows
         check_unique(found)
-        return cast_table(self.rows, found, match=lambda _, target: list(target))
+        rows = cast_table(self.rows, own)
+        return cast_table(rows, found, purpose="read", match=lambda _, target: list(target))
 
 
 def filled_columns(schema: StructType) -> set[str]:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lakelog.core import Appender, appender, create_table, read_arrow, write_arrow
-from lakelog.core.alter import add_columns, drop_columns, rename_column, set_properties
+from lakelog.core.alter import (
+    add_columns,
+    change_column,
+    drop_columns,
+    rename_column,
+    set_properties,
+)
 from lakelog.core.dml.appending.given import have_same_columns
 from lakelog.core.errors import AppenderStoppedError
 from lakelog.core.schema import PrimitiveType, StructField, StructType, identity_column
@@ -120,6 +127,24 @@ def test_a_column_that_was_dropped_is_not_the_one_in_its_place(tmp_path: Path, s
         with appender(table, app_id="a", dead_letter=dead.extend) as b:
             assert b.last_seq == 1
         assert [each.row for each in dead] == [{"x": 2, "z": 2}]
+
+
+def test_days_come_to_a_column_that_was_widened_to_times(tmp_path: Path, saves: bool) -> None:
+    table, ntz = str(tmp_path / "t"), "delta.feature.timestampNtz"
+    own = {"delta.enableTypeWidening": "true", ntz: "supported"}
+    create_table(table, "d date, n int, s struct<d: date>, l array<date>", properties=own)
+    a = opened(table, saves)
+    day = datetime.date(2026, 1, 31)
+    given(a, saves, {"d": day, "n": 1, "s": {"d": day}, "l": [day, None]}, {"n": 2})
+    for path in ("d", "s.d", "l.element"):
+        change_column(table, path, data_type="timestamp_ntz")
+    change_column(table, "n", data_type="double")
+    brought_in(table, a, saves)
+    midnight = datetime.datetime.combine(day, datetime.time())
+    assert found(table) == [
+        {"d": midnight, "n": 1.0, "s": {"d": midnight}, "l": [midnight, None]},
+        {"d": None, "n": 2.0, "s": None, "l": None},
+    ]
 
 
 def test_what_came_before_and_after_a_change_is_told_apart(tmp_path: Path) -> None:
