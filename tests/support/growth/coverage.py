@@ -103,7 +103,8 @@ _REASONS = {
         retry_on_conflict
     """,
     "takes rows in memory, or commits them as write_arrow does, which is measured": """
-        appender Appender.append Appender.app_id Appender.close Appender.flush Appender.last_seq
+        appender Appender.abort Appender.append Appender.app_id Appender.close Appender.flush
+        Appender.last_seq AsyncAppender.abort
         Appender.metrics Appender.rejected_sample AsyncAppender.append AsyncAppender.flush
         Appender.reject AsyncAppender.last_seq AsyncAppender.metrics Ticket.done Ticket.result
         Ticket.saved Ticket.wait_saved cli.append

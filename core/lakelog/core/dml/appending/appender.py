@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from lakelog.core.arguments import (
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 Span: TypeAlias = "str | float | timedelta"
 
-_SPAN: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)\s*")
+_SPAN: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)\s*", re.ASCII)
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _MOST: Final = 64 << 20
 
@@ -256,6 +257,40 @@ class Appender:
         last = self._intake.hurry()
         return self._intake.version if last is None else last.result(timeout)
 
+    def abort(self, timeout: float | None = None) -> None:
+        """Drop what was taken and is not on its way, and take no more; a fork drops nothing.
+
+        Afterwards `last_seq` says what the table has, and with `save_every` what is saved, which
+        comes to it when the next appender is opened. Tickets of what was dropped raise
+        `AppenderStoppedError`. `close`, and the end of a `with` block, have nothing left to do.
+
+        Args:
+            timeout: seconds to wait for the commit that is being made; `None` waits for as long as
+                it takes.
+
+        Raises:
+            TimeoutError: it takes longer, and goes on.
+            AppenderStoppedError: the appender has stopped by itself before.
+        """
+        if os.getpid() != self._pid:
+            return
+        dropped = self._intake.drop()
+        acknowledged = self._intake.acknowledged
+        unsafe = sum(each.seq > acknowledged for each in dropped)
+        failure = AppenderStoppedError(
+            f"the appender {self.app_id!r} of {self._log.table} was aborted. Its appends up to seq "
+            f"{acknowledged} were safe then; {unsafe} after that were dropped.",
+            table=self._log.table,
+            app_id=self.app_id,
+            acknowledged=acknowledged,
+            pending=unsafe,
+            failed_seq=None,
+            failed_row=None,
+        )
+        for each in dropped:
+            each.ticket._fail(failure)
+        self.close(timeout)
+
     def close(self, timeout: float | None = None) -> None:
         """Commit what was taken, and take no more; a second call does nothing, nor one of a fork.
 
@@ -433,6 +468,14 @@ class AsyncAppender:
                 raise
         return await asyncio.to_thread(take, timeout)
 
+    async def abort(self) -> None:
+        """See `Appender.abort`.
+
+        Raises:
+            AppenderStoppedError: see there.
+        """
+        await asyncio.to_thread(self._appender.abort)
+
     async def flush(self) -> int:
         """See `Appender.flush`.
 
@@ -498,6 +541,8 @@ def appender(
         raise refusal(schema_mode, "schema_mode", "'merge' or None")
     if not isinstance(compact, bool):
         raise refusal(compact, "compact", "True or False")
+    if not (dead_letter is None or callable(dead_letter) or _is_file(dead_letter)):
+        raise refusal(dead_letter, "dead_letter", "the path of a local file, or a function")
     max_bytes = read_whole(max_bytes, "max_bytes")
     require(max_bytes, lambda each: each > 0, "max_bytes", "1 or more")
     return Appender(
@@ -511,6 +556,12 @@ def appender(
         dead_letter=dead_letter,
         compact=compact,
     )
+
+
+def _is_file(path: Any) -> bool:
+    """Whether it is a path, and of no folder; the file may be made later."""
+    is_path = isinstance(path, str | os.PathLike) and isinstance(os.fspath(path), str)
+    return is_path and bool(os.fspath(path)) and not Path(path).is_dir()
 
 
 def _seconds(span: Span, name: str) -> float:

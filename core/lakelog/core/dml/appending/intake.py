@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from lakelog.core.arguments import BEYOND_LONG
 from lakelog.core.arrow.encodings import held_bytes
 from lakelog.core.errors import AppenderFullError, AppenderStoppedError, DeltaAnalysisError
 
@@ -164,9 +165,11 @@ class Intake:
     _unsaved: list[Append] = field(default_factory=list)
     _waiting: list[Append] = field(default_factory=list)
     _taken: list[Append] = field(default_factory=list)
+    _settling: tuple[Sequence[Append], int] = ((), -1)
     _held: int = 0
     _hurried: int = -1
     _closes: bool = False
+    _drops: bool = False
     _failure: AppenderStoppedError | None = None
     _known: OrderedDict[int, tuple[bytes, Ticket]] = field(default_factory=OrderedDict)
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -231,7 +234,7 @@ class Intake:
                 raise self._full(timeout)
             if seq is not None and seq <= self._last:  # another thread's, while this one waited
                 return self._repeated(seq, digest)
-            number = self._last + 1 if seq is None else seq
+            number = self._next_number() if seq is None else seq
             if before is not None:
                 before(number)
                 if self._last >= number:
@@ -243,15 +246,27 @@ class Intake:
                         app_id=self.app_id,
                         seq=number,
                     )
-            self._last, ticket = number, Ticket(number)
+            append = Append(fitted, Ticket(number), size, self.clock.monotonic())
+            self._hold(append, digest)
+            return append.ticket
+
+    def _hold(self, append: Append, digest: bytes | None) -> None:
+        """Let it wait, or nothing of it is known, whatever interrupts this."""
+        goes = self._waiting if self.save_every is None else self._unsaved
+        count, last, held = len(goes), self._last, self._held
+        try:
+            self._last, self._held = append.seq, held + append.size
             if digest is not None:
-                self._remember(digest, ticket)
-            goes = self._waiting if self.save_every is None else self._unsaved
-            goes.append(Append(fitted, ticket, size, self.clock.monotonic()))
-            self._held += size
-            if len(goes) == 1 or self._is_half_full:  # whoever takes them knows when they are due
+                self._remember(digest, append.ticket)
+            goes.append(append)
+            if count == 0 or self._is_half_full:  # whoever takes them knows when they are due
                 self._changed.notify_all()
-            return ticket
+        except BaseException:  # Ctrl-C, or a handler of a signal raises an error
+            if len(goes) == count:
+                self._last, self._held = last, held
+                self._known.pop(append.seq, None)
+            self._changed.notify_all()
+            raise
 
     def unsaved(self) -> list[Append]:
         """What is to be saved next, once that is due; nothing once it is closed and empty."""
@@ -271,8 +286,10 @@ class Intake:
         with self._changed:
             if self._failure is not None:
                 return
+            # First: whatever is raised here, they are in one of both, for `stop`.
+            if not self._drops:
+                self._waiting += appends
             self._unsaved = self._unsaved[len(appends) :]
-            self._waiting += appends
             if by_commit:
                 self._hurried = max(self._hurried, appends[-1].seq)
             else:
@@ -302,17 +319,22 @@ class Intake:
             appends: they.
             version: that holds them.
         """
+        self._settling = appends, version
+        self._note_settled(appends, version)
+        for each in appends:
+            each.ticket._settle(version)
+        self._settling = (), version
+
+    def _note_settled(self, appends: Sequence[Append], version: int) -> None:
         with self._changed:
-            if self._failure is None:
-                self._taken = self._taken[len(appends) :]
-                self._held -= sum(each.size for each in appends)
-            self.appended += sum(each.rows.num_rows for each in appends)
             if appends:
                 self.committed, self.version = appends[-1].seq, version
                 self.acknowledged = max(self.acknowledged, self.committed)
+            self.appended += sum(each.rows.num_rows for each in appends)
+            if self._failure is None:
+                self._held -= sum(each.size for each in appends)
+                self._taken = self._taken[len(appends) :]
             self._changed.notify_all()
-        for each in appends:
-            each.ticket._settle(version)
 
     def stop(self, failure: AppenderStoppedError) -> None:
         """Settle nothing any more: who waits gets the failure."""
@@ -320,11 +342,29 @@ class Intake:
             if self._failure is not None:
                 return
             self._failure = failure
+            # Whatever was raised there, these are in the table.
+            settling, version = self._settling
             left = self._taken + self._waiting + self._unsaved
             self._taken, self._waiting, self._unsaved, self._held = [], [], [], 0
             self._changed.notify_all()
+        for each in settling:
+            each.ticket._settle(version)
         for each in left:
             each.ticket._fail(failure)
+
+    def drop(self) -> list[Append]:
+        """Take no more, and let go of what nobody commits at this moment.
+
+        Returns:
+            What will not be settled.
+        """
+        with self._changed:
+            self._closes = self._drops = True
+            dropped = self._waiting + self._unsaved
+            self._waiting, self._unsaved = [], []
+            self._held -= sum(each.size for each in dropped)
+            self._changed.notify_all()
+            return dropped
 
     def hurry(self) -> Ticket | None:
         """Let what waits be due now.
@@ -357,6 +397,17 @@ class Intake:
     @property
     def _is_half_full(self) -> bool:
         return 2 * self._held >= self.max_bytes
+
+    def _next_number(self) -> int:
+        if self._last + 1 >= BEYOND_LONG:
+            raise DeltaAnalysisError(
+                f"the appender {self.app_id!r} of {self.table} has had the seq {self._last}, after "
+                "which there is none: append with another app_id",
+                table=self.table,
+                app_id=self.app_id,
+                last=self._last,
+            )
+        return self._last + 1
 
     def _has_room(self, size: int) -> bool:
         # Whoever waits must wake up where no room will ever come.

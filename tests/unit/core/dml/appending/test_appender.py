@@ -8,7 +8,7 @@ import logging
 import os
 import shutil
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -817,6 +817,11 @@ def test_a_stream_that_waits_for_room_is_read_once(table: str) -> None:
         {"schema_mode": "overwrite"},
         {"compact": "yes"},
         {"save_every": "soon"},
+        {"every": "１s"},
+        {"dead_letter": 5},
+        {"dead_letter": b"file"},
+        {"dead_letter": ""},
+        {"dead_letter": "."},
     ],
 )
 def test_arguments_are_checked(table: str, given: dict[str, Any]) -> None:
@@ -846,6 +851,125 @@ def test_a_closed_appender_takes_no_rows(table: str) -> None:
     a.close()
     with pytest.raises(DeltaAnalysisError, match="is closed"):
         a.append(rows(1))
+
+
+@pytest.mark.parametrize("save_every", [None, "1h", 0])
+def test_what_is_aborted_is_not_committed(table: str, save_every: Any) -> None:
+    saves = save_every == 0
+    with appender(table, app_id="a", every="1h", save_every=save_every) as a:
+        done = a.append([{"id": 1}])
+        a.flush()
+        dropped = a.append([{"id": 2}])
+        if saves:
+            dropped.wait_saved(60)
+        a.abort()
+        a.abort()
+        with pytest.raises(DeltaAnalysisError, match="is closed"):
+            a.append([{"id": 3}])
+        with pytest.raises(AppenderStoppedError, match=f"{int(not saves)} after that were dropped"):
+            dropped.result(0)
+        assert done.result(0) == a.flush()
+        assert (a.last_seq, a.metrics.pending, a.metrics.pending_bytes) == (int(saves), 0, 0)
+    assert read_arrow(table)["id"].to_pylist() == [1]
+    with appender(table, app_id="a") as a:
+        assert a.last_seq == int(saves)
+    assert sorted(read_arrow(table)["id"].to_pylist()) == [1, 2][: 1 + saves]
+
+
+def test_the_commit_that_an_abort_meets_comes_to_its_end(tmp_path: Path) -> None:
+    store = FaultyLogStore(LocalLogStore({}))
+    log = log_on(store, tmp_path)
+    create_table(log, "id bigint")
+    begun, go_on = threading.Event(), threading.Event()
+
+    def meets(_path: str) -> None:
+        begun.set()
+        assert go_on.wait(60)
+
+    store.before_write = meets
+    a = appender(log, app_id="a", every=0)
+    first = a.append([{"id": 1}])
+    assert begun.wait(60)
+    second = a.append([{"id": 2}])
+    with pytest.raises(TimeoutError):
+        a.abort(0)
+    assert second.done()
+    assert not first.done()
+    go_on.set()
+    a.abort()
+    assert (first.result(0), a.last_seq) == (log.update().version, 0)
+    assert read_arrow(log)["id"].to_pylist() == [1]
+
+
+def test_after_the_last_number_there_is_none(table: str) -> None:
+    with appender(table, app_id="a") as a:
+        a.append([{"id": 1}], seq=(1 << 63) - 1)
+        with pytest.raises(DeltaAnalysisError, match="another app_id"):
+            a.append([{"id": 2}])
+    assert read_arrow(table)["id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("given", [{"id": 1}, {"name": "abc"}, {"name": b"a"}, {"name": {"a": 1}}])
+@pytest.mark.parametrize("dead_letter", [None, lambda _: None])
+def test_a_dict_that_is_meant_for_a_row_is_no_columns(
+    table: str, given: Any, dead_letter: Any
+) -> None:
+    says = "one row is a list of one dict"
+    with appender(table, app_id="a", dead_letter=dead_letter) as a:
+        with pytest.raises(DeltaAnalysisError, match=says):
+            a.append(given)
+        assert a.metrics.rejected == 0
+    with pytest.raises(DeltaAnalysisError, match=says):
+        write_arrow(table, given, mode="append")
+    with pytest.raises(DeltaAnalysisError, match=says):
+        write_arrow(f"{table}-2", given)
+
+
+def test_texts_of_times_are_times(tmp_path: Path) -> None:
+    table, dead = str(tmp_path / "t"), list[UnfitRow]()
+    create_table(
+        table,
+        "id bigint, t timestamp, n timestamp_ntz, d date, "
+        "s struct<t: timestamp, d: array<date>>, m map<date, timestamp>",
+    )
+    noon, day = "2026-01-31T12:00:00", "2026-01-31"
+    good: list[dict[str, Any]] = [
+        {"t": f"{noon}Z"},
+        {"t": "2026-01-31T14:00:00.000+02:00"},
+        {"t": noon, "n": f"{noon}.000001", "d": day},
+        {"s": {"t": f"{noon}Z", "d": [day, None]}},
+        {"s": (f"{noon}Z", (day,))},
+        {"m": {day: f"{noon}Z"}},
+        {"m": [(day, None)]},
+    ]
+    bad: list[dict[str, Any]] = [
+        {"t": "noon"},
+        {"t": f"{noon}.0000001Z"},
+        {"n": f"{noon}Z"},
+        {"d": noon},
+        {"d": "2026-02-30"},
+        {"s": {"d": ["today"]}},
+        {"m": {"today": None}},
+    ]
+    with appender(table, app_id="a", dead_letter=dead.extend) as a:
+        a.append([{"id": at, **each} for at, each in enumerate(good)])
+        a.append(bad)
+    assert [each.row for each in dead] == bad
+    assert all("ISO 8601" in each.reason or "time zone" in each.reason for each in dead)
+    rows = read_arrow(table).sort_by("id").to_pylist()
+    there = [{name: each for name, each in row.items() if each is not None} for row in rows]
+    utc = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    local = utc.replace(tzinfo=None)
+    date = local.date()
+    assert there == [
+        {"id": 0, "t": utc},
+        {"id": 1, "t": utc},
+        {"id": 2, "t": utc, "n": local.replace(microsecond=1), "d": date},
+        {"id": 3, "s": {"t": utc, "d": [date, None]}},
+        {"id": 4, "s": {"t": utc, "d": [date]}},
+        {"id": 5, "m": [(date, utc)]},
+        {"id": 6, "m": [(date, None)]},
+    ]
 
 
 @pytest.mark.parametrize("fault", [each for each in Fault if "CRASH" not in each.name])
