@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.contrib.alibaba_oss import OSSLogStore
-from support.kit_sizes import SizedConformance
+from support.kit_sizes import ContributedConformance
 from support.oss_server import oss_server
 
 if TYPE_CHECKING:
@@ -24,15 +24,7 @@ def oss() -> Iterator[OSSServer]:
         yield server
 
 
-class TestOSSLogStore(
-    SizedConformance,
-    many_files=60,
-    large_megabytes=6,
-    race_rounds=5,
-    race_processes=2,
-    crash_rounds=1,
-    model_examples=4,
-):
+class TestOSSLogStore(ContributedConformance):
     @pytest.fixture
     def store(self, oss: OSSServer) -> LogStore:
         return OSSLogStore(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.contrib.ibm_cos import IBMCOSLogStore
-from support.kit_sizes import SizedConformance, alike_in_other_processes
+from support.kit_sizes import ContributedConformance, alike_in_other_processes
 
 if TYPE_CHECKING:
     from lakelog.logstores import LogStore
@@ -25,15 +25,7 @@ def bucket(minio: S3Endpoint) -> str:
 
 
 @alike_in_other_processes
-class TestIBMCOSLogStore(
-    SizedConformance,
-    many_files=60,
-    large_megabytes=6,
-    race_rounds=5,
-    race_processes=2,
-    crash_rounds=1,
-    model_examples=4,
-):
+class TestIBMCOSLogStore(ContributedConformance):
     @pytest.fixture
     def store(self, minio: S3Endpoint) -> LogStore:
         return IBMCOSLogStore(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelog.contrib.oracle_oci import OracleCloudLogStore
-from support.kit_sizes import SizedConformance
+from support.kit_sizes import ContributedConformance
 from support.oci_server import oci_server
 from support.rsa_key import new_pem
 
@@ -32,15 +32,7 @@ def conf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         }
 
 
-class TestOracleCloudLogStore(
-    SizedConformance,
-    many_files=60,
-    large_megabytes=6,
-    race_rounds=5,
-    race_processes=2,
-    crash_rounds=1,
-    model_examples=4,
-):
+class TestOracleCloudLogStore(ContributedConformance):
     @pytest.fixture
     def store(self, conf: dict[str, str]) -> LogStore:
         return OracleCloudLogStore(conf)

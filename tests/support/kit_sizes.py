@@ -16,7 +16,7 @@ import pytest
 
 from lakelog.logstores.azure.client import AzureClient
 from lakelog.logstores.conformance import LogStoreConformance
-from lakelog.logstores.gcs import client as gcs_client
+from lakelog.logstores.gcs.client import GCSClient
 from lakelog.logstores.s3.client import S3Client
 from support.examples import SEED
 
@@ -48,13 +48,26 @@ class Sized:
             in_full: those that are not the kit's own in full.
         """
         super().__init_subclass__()
-        for name, size in (in_full if IN_FULL else SIZES | in_full).items():
+        for name in in_full if IN_FULL else SIZES:
             if name not in vars(cls):
+                size = in_full.get(name, getattr(cls, name, SIZES[name]))
                 setattr(cls, name, size if IN_FULL else min(size, SIZES[name]))
 
 
 class SizedConformance(Sized, LogStoreConformance):
     """All of them."""
+
+
+class ContributedConformance(
+    SizedConformance,
+    many_files=60,
+    large_megabytes=6,
+    race_rounds=5,
+    race_processes=2,
+    crash_rounds=1,
+    model_examples=4,
+):
+    """For the stores of `contrib`, less in full too: how they list and upload is shared."""
 
 
 def alike_in_other_processes(cls: type[Sized]) -> type[Sized]:
@@ -77,18 +90,5 @@ _WITH_PROCESSES: Final = (
 
 def short_pages(monkeypatch: pytest.MonkeyPatch, page: int = PAGE) -> None:
     """Let listings of object stores have pages of so many entries: thousands take a minute."""
-    s3_page, azure_listed = S3Client.page, AzureClient._listed
-
-    def of_s3(
-        client: S3Client, prefix: str, start: str, continuation: str | None, limit: int | None
-    ) -> object:
-        return s3_page(client, prefix, start, continuation, limit or page)
-
-    def of_azure(
-        client: AzureClient, prefix: str, after: str | None, limit: int | None, *more: str | None
-    ) -> object:
-        return azure_listed(client, prefix, after, limit or page, *more)
-
-    monkeypatch.setattr(S3Client, "page", of_s3)
-    monkeypatch.setattr(AzureClient, "_listed", of_azure)
-    monkeypatch.setattr(gcs_client, "_PAGE", page)
+    for client in (S3Client, AzureClient, GCSClient):
+        monkeypatch.setattr(client, "page_size", page)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from lakelog.logstores.azure.errors import code_of, explained
 from lakelog.logstores.azure.sdk import blob_service, wire
@@ -76,6 +76,9 @@ class AzureClient(RangedObjectClient):
 
     A conflict of `create` is 409 here, not 412. The SDK's own retries are off.
     """
+
+    page_size: ClassVar[int | None] = None
+    """Entries of a page of a listing where nobody asks for fewer; `None` leaves it to Azure."""
 
     def __init__(self, settings: AzureSettings, container: str) -> None:
         """Keep both; connect at the first request."""
@@ -252,7 +255,10 @@ class AzureClient(RangedObjectClient):
         def request() -> tuple[list[Any], str | None]:
             # Only the SDK's own code understands the listings' types.
             container: Any = blob_service(self._settings).get_container_client(self._name)
-            asked: dict[str, Any] = {"include": ["metadata"], "results_per_page": limit}
+            asked: dict[str, Any] = {
+                "include": ["metadata"],
+                "results_per_page": limit or self.page_size,
+            }
             if delimiter:
                 listing = container.walk_blobs(prefix, delimiter=delimiter, **asked)
             else:

@@ -14,7 +14,7 @@ import contextlib
 import json
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from lakelog.logstores.gcs.conf import GOOGLE
@@ -51,12 +51,14 @@ _OBJECT: Final = "storage#object"
 _ABOUT: Final = "kind,name,metadata,updated"
 _INFO: Final = "kind,name,size,updated,generation"
 _PAGES: Final = "kind,items(name,size,updated),prefixes,nextPageToken"
-_PAGE: Final = 1000
 _REPLACED: Final = "{} was replaced while it was read"
 
 
 class GCSClient(RangedObjectClient):
     """The requests that a table needs, on one bucket. The SDK's retries are off in all of them."""
+
+    page_size: ClassVar[int] = 1000
+    """Entries of a page of a listing at most, where nobody asks for fewer."""
 
     def __init__(self, settings: GCSSettings, bucket: str, pace: Pace) -> None:
         """Connect at the first request.
@@ -174,7 +176,8 @@ class GCSClient(RangedObjectClient):
     def page(
         self, prefix: str, start: str, continuation: str | None, limit: int | None
     ) -> tuple[list[ObjectEntry], str | None]:
-        query = {"delimiter": "/", "maxResults": str(min(limit or _PAGE, _PAGE))}
+        most = min(limit or self.page_size, self.page_size)
+        query = {"delimiter": "/", "maxResults": str(most)}
         if start:
             query["startOffset"] = prefix + start
         return self._listed(prefix, continuation, query)
@@ -182,7 +185,7 @@ class GCSClient(RangedObjectClient):
     def flat_page(
         self, prefix: str, continuation: str | None
     ) -> tuple[list[ObjectEntry], str | None]:
-        entries, following = self._listed(prefix, continuation, {"maxResults": str(_PAGE)})
+        entries, following = self._listed(prefix, continuation, {"maxResults": str(self.page_size)})
         # An object whose name ends with a slash stands for a folder.
         marked = [replace(each, is_prefix=each.name.endswith("/")) for each in entries]
         return marked, following

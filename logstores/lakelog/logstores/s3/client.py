@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 from lakelog.logstores.limits import check_declared_length
@@ -23,6 +23,9 @@ _DIRECTORY_BUCKET: Final = "--x-s3"
 
 class S3Client(ObjectClient):
     """A bucket. Holds settings only, so it may be pickled, forked and shared by threads."""
+
+    page_size: ClassVar[int | None] = None
+    """Entries of a page of a listing where nobody asks for fewer; `None` leaves it to S3."""
 
     def __init__(self, settings: S3Settings, bucket: str) -> None:
         """Connect to nothing yet."""
@@ -129,8 +132,8 @@ class S3Client(ObjectClient):
         elif start and not self.bucket.endswith(_DIRECTORY_BUCKET):
             # StartAfter leaves out the name itself, and the start is wanted.
             asked["StartAfter"] = prefix + start[:-1]
-        if limit is not None:
-            asked["MaxKeys"] = limit
+        if (size := limit or self.page_size) is not None:
+            asked["MaxKeys"] = size
         place = self._place(prefix)
         with speaking_s3("list", place):
             reply = self.sdk.list_objects_v2(**asked)
