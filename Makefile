@@ -13,6 +13,8 @@ BIN := $(VENV)/bin
 JOBS ?= 3
 PYTEST_ARGS ?=
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --max-worker-restart 0
+# At night a test has five times its limit, and no worker is killed before (tests/support/days.py).
+NIGHT = --nightly -o faulthandler_timeout=0
 # What `make soak` takes: how long, which seed to begin with, and more for pytest.
 MINUTES ?= 30
 SEED ?=
@@ -105,22 +107,22 @@ check-floors: java ## Test the lowest releases of all dependencies together, and
 	sh scripts/check_floors.sh
 
 cluster: java $(VENV)/.release ## Run each kind of command on a standalone cluster whose workers are killed
-	$(BIN)/python -m pytest -n 0 --nightly -m nightly -o faulthandler_timeout=0 $(if $(PYTEST_ARGS),$(PYTEST_ARGS),tests/integration)
+	$(BIN)/python -m pytest -n 0 $(NIGHT) -m nightly $(if $(PYTEST_ARGS),$(PYTEST_ARGS),tests/integration)
 
 recipes: $(VENV)/.test ## Run the examples for Airflow, Dagster, pandera, Great Expectations and SQLMesh by the real packages
-	$(BIN)/python -m pytest -n 0 --nightly tests/integration/test_recipes.py tests/interop/test_checks_before_a_write.py
+	$(BIN)/python -m pytest -n 0 $(NIGHT) tests/integration/test_recipes.py tests/interop/test_checks_before_a_write.py
 
 judges: java $(VENV)/.test ## Commit to one table of Unity Catalog by lakelog and other clients, at length
-	$(BIN)/python -m pytest -n 0 --nightly tests/interop/test_one_unity_catalog.py tests/interop/test_unity_catalog_judges.py
+	$(BIN)/python -m pytest -n 0 $(NIGHT) tests/interop/test_one_unity_catalog.py tests/interop/test_unity_catalog_judges.py
 
 appenders: $(VENV)/.test ## Kill each role of appenders and of those who commit as one 50 times on each storage; run 64 producers
-	$(BIN)/python -m pytest -n 0 --nightly -m nightly -o faulthandler_timeout=0 tests/backends
+	$(BIN)/python -m pytest -n 0 $(NIGHT) -m nightly tests/backends
 
 kit: java $(VENV)/.test ## Ask every store all of the conformance kit's questions in full, and race processes for longer
-	LAKELOG_KIT=full $(BIN)/python -m pytest -n 0 --nightly -o faulthandler_timeout=0 tests/conformance tests/backends/test_bridge_conformance.py
+	LAKELOG_KIT=full $(BIN)/python -m pytest -n 0 $(NIGHT) tests/conformance tests/backends/test_bridge_conformance.py
 
 longer: java $(VENV)/.test ## Run the cases that CI draws by the day, all of them, and longer forms of other tests
-	$(PYTEST) --nightly -m nightly $(if $(PYTEST_ARGS),$(PYTEST_ARGS),tests \
+	$(PYTEST) $(NIGHT) -m nightly $(if $(PYTEST_ARGS),$(PYTEST_ARGS),tests \
 	  $(addprefix --ignore=tests/,integration backends conformance interop/test_one_unity_catalog.py interop/test_unity_catalog_judges.py))
 
 check-dbt: java $(VENV)/.test ## Run dbt's own tests of adapters on lakelog, and compare with what is known to differ

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-from support.days import leave_to_other_days
 from support.examples import SEED, examples
 from support.spark_java import submit_options
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytest_plugins = [
+    "support.days",
     "support.needs",
     "support.groups",
     "support.pages",
@@ -64,17 +64,8 @@ longer stories, on machines that are busy for hours, and only what hangs is to b
 time."""
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--nightly", action="store_true", help="run what is too long for CI, too")
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What draws its own examples is what `make soak` runs, each time in another order."""
-    leave_to_other_days(items)
-    if not config.getoption("--nightly"):
-        too_long = [item for item in items if item.get_closest_marker("nightly")]
-        config.hook.pytest_deselected(items=too_long)
-        items[:] = [item for item in items if item not in too_long]
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.soak)

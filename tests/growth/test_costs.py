@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.examples import of_the_day
 from support.growth.coverage import (
     EXCUSED,
     EXCUSED_OF_SPARK,
@@ -37,12 +36,8 @@ pytestmark = pytest.mark.filterwarnings(
 
 def _cells() -> Iterator[Any]:
     for each in OPERATIONS:
-        axes = [axis for axis in AXES.values() if each.fits(axis)]
-        drawn = of_the_day(axes, math.ceil(len(axes) / 6), about=each.name)
-        for axis in axes:
+        for axis in filter(each.fits, AXES.values()):
             marks = [pytest.mark.xdist_group(axis.name)]
-            if axis not in drawn:
-                marks.append(pytest.mark.nightly)
             yield pytest.param(axis, each, id=f"{axis.name}: {each.name}", marks=marks)
 
 
@@ -51,6 +46,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Worlds:
     return Worlds(tmp_path_factory.mktemp("growth"))
 
 
+@pytest.mark.one_day_in(6)
 @pytest.mark.parametrize(("axis", "measured"), [*_cells()])
 def test_cost_grows_no_faster_than_the_table(
     axis: Axis, measured: Measured, worlds: Worlds

@@ -5,8 +5,8 @@ variable what `pyspark.sql.functions` makes. So the tests run in a classic sessi
 `test_connect_suite.py` runs those that are marked `connect` again in processes of its own, clients
 of one server, whose URL is in `LAKELOG_TEST_CONNECT`: what lakelog does in another way over
 Connect, and what of Spark behaves in another way there (how rows come and go, errors, data sources,
-plans). Of a test with several cases the day draws one; with `LAKELOG_SEED`, as in `make soak`, all
-of them run. A test that needs a classic session asks for `classic_spark`.
+plans). Of a test with several cases a day has one (`support.days`). A test that needs a classic
+session asks for `classic_spark`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.examples import of_the_day
 from support.spark_confs import CONF
 from support.spark_python import WORKERS
 
@@ -40,7 +39,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # PySpark 4.0 leaves its sockets to the garbage collector.
         each.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
     if CONNECT:
-        kept = _drawn([each for each in items if _runs_on_connect(each)])
+        kept = [each for each in items if _runs_on_connect(each)]
         config.hook.pytest_deselected(items=[each for each in items if each not in kept])
         items[:] = kept
 
@@ -52,14 +51,6 @@ def _runs_on_connect(item: pytest.Item) -> bool:
         return False
     cases = item.callspec.params if isinstance(item, pytest.Function) and mark.kwargs else {}
     return all(cases[name] in wanted for name, wanted in mark.kwargs.items())
-
-
-def _drawn(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Of each test one case, drawn by the day; with a seed all of them."""
-    cases: dict[str, list[pytest.Item]] = {}
-    for each in items:
-        cases.setdefault(each.nodeid.partition("[")[0], []).append(each)
-    return [each for name, of_one in cases.items() for each in of_the_day(of_one, about=name)]
 
 
 def _classic() -> SparkSession:

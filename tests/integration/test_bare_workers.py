@@ -13,7 +13,6 @@ import pytest
 
 from support.bare_python import OF_LAKELOG, bare_python
 from support.connect_port import connect_port
-from support.examples import of_the_day
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,8 +86,8 @@ spark.stop()
 
 @pytest.mark.soak
 @pytest.mark.timeout(280)
-@pytest.mark.parametrize("kind", of_the_day(["classic", "connect"], about="bare workers"))
-@pytest.mark.one_day_in(3, 2)
+@pytest.mark.parametrize("kind", ["classic", "connect"])
+@pytest.mark.one_day_in(6, 2)
 def test_workers_without_lakelog_are_served(tmp_path: Path, kind: str) -> None:
     python = bare_python(tmp_path, *OF_LAKELOG, "orjson", "sqlglot")
     script = tmp_path / "job.py"

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.connect_server import run_connect_server
-from support.examples import SEED
 from support.spark_confs import CONF
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from support.days import OfTheDay
 
 HERE = Path(__file__).parent
 MARKED = [
@@ -38,7 +39,7 @@ def server() -> Iterator[str]:
 @pytest.mark.timeout(280)
 @pytest.mark.parametrize("first", range(0, len(MARKED), AT_ONCE))
 def test_what_differs_over_connect_holds_there(
-    server: str, first: int, request: pytest.FixtureRequest
+    server: str, first: int, request: pytest.FixtureRequest, of_the_day: OfTheDay
 ) -> None:
     files = [str(HERE / name) for name in MARKED[first : first + AT_ONCE]]
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "SPARK_"))}
@@ -46,13 +47,27 @@ def test_what_differs_over_connect_holds_there(
     timings = request.config.getoption("--timings")
     # In a folder of their own: what they take is this test's time already.
     timed = [f"--timings={Path(timings).absolute() / 'connect'}"] if timings else []
+    # Then the tests there have all of their cases, too.
+    is_whole = len(of_the_day(range(2))) == 2
+    night = ["--nightly"] if is_whole else []
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *covered, *timed, *files],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            *night,
+            *covered,
+            *timed,
+            *files,
+        ],
         env=env | {"LAKELOG_TEST_CONNECT": server},
         cwd=HERE.parents[1],
         capture_output=True,
         text=True,
-        timeout=None if SEED else 270,
+        timeout=None if is_whole else 270,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-5_000:]

@@ -6,7 +6,6 @@ import pytest
 
 from lakelog.core.errors import DeltaAnalysisError
 from lakelog.spark import register, unwrap_error, write
-from support.examples import of_the_day
 
 pytestmark = pytest.mark.connect
 
@@ -21,7 +20,7 @@ VALUES = {
 
 @pytest.mark.soak
 @pytest.mark.parametrize("way", ["driver", "native", "arrow", "source"])
-def test_a_value_without_a_text_is_refused_by_column_and_value(spark, tmp_path, way):
+def test_a_value_without_a_text_is_refused_by_column_and_value(spark, tmp_path, way, of_the_day):
     for name, sql in of_the_day([*VALUES.items()], 2, about=f"extremes by {way}"):
         frame = spark.sql(f"SELECT id, {sql} AS p FROM RANGE(1)")
         table = str(tmp_path / name)

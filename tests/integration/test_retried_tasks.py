@@ -10,15 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from support.examples import of_the_day
-
 # The fixture belongs to one process.
 pytestmark = pytest.mark.xdist_group("retried tasks")
 ROWS = 400
 TESTS = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="module", params=of_the_day(["fails", "twice"], about="retried tasks"))
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(each, marks=pytest.mark.one_day_in(2, turn, together=True))
+        for turn, each in enumerate(["fails", "twice"])
+    ],
+)
 def outcomes(request, tmp_path_factory):
     """What became of a table of each command; see `support.retried_tasks`."""
     folder = tmp_path_factory.mktemp("retried")

@@ -10,7 +10,6 @@ import pytest
 from support import named_tables
 from support.delta_spark import PeerUnavailableError, installed
 from support.delta_spark_peer import DeltaSparkError, DeltaSparkPeer
-from support.examples import of_the_day
 from support.hive_metastore import running_metastore
 from support.lakelog_peer import LakelogPeer
 from support.servers._service import ServerUnavailableError
@@ -125,9 +124,9 @@ def test_names_are_used_in_turns(
     assert not (folder / "warehouse" / "m").exists()
 
 
-@pytest.mark.one_day_in(3, 2)
+@pytest.mark.one_day_in(6, 2)
 @pytest.mark.soak
-@pytest.mark.parametrize("first", of_the_day(["theirs", "ours"], about="hive"))
+@pytest.mark.parametrize("first", ["theirs", "ours"])
 def test_methods_on_names_are_used_in_turns(
     peers: tuple[DeltaSparkPeer, DeltaSparkPeer], tmp_path: Path, first: str
 ) -> None:

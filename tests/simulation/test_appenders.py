@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 
 from lakelog.core.dml.appending.segments import Segments
 from simulation.appending import Go, Script, play, steps_of
-from support.examples import SEED, examples, of_the_day
+from support.examples import SEED, examples
 from support.faults import Fault
 from support.mutants import Mutant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from support.days import OfTheDay
 
 pytestmark = pytest.mark.soak
 
@@ -64,7 +66,7 @@ def histories(meanwhile: str, saves: bool) -> Iterator[Script]:
 @pytest.mark.parametrize("meanwhile", _MEANWHILE)
 @pytest.mark.parametrize("saves", [True, False] if SEED else [True])
 def test_one_in_trouble_at_any_step_loses_nothing_and_doubles_nothing(
-    meanwhile: str, saves: bool
+    meanwhile: str, saves: bool, of_the_day: OfTheDay
 ) -> None:
     found = list(histories(meanwhile, saves))
     assert len(found) > 50

@@ -33,7 +33,6 @@ from lakelog.core.transaction.group import group_of
 from lakelog.core.transaction.host_commit import HostCommits
 from lakelog.core.wire import LostReplyError, Reply
 from lakelog.logstores.locks import LockHeldError, host_lock
-from support.examples import of_the_day
 from support.interrupted_runs import ERRORS
 from support.line_injector import Line, LineInjector
 from support.tables import add_file, new_table
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lakelog.core import OptimisticTransaction
+    from support.days import OfTheDay
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -213,7 +213,7 @@ def stage(
     logging.disable(logging.NOTSET)
 
 
-def _lines(stage: _Stage) -> list[Line]:
+def _lines(stage: _Stage, of_the_day: OfTheDay) -> list[Line]:
     stage.complaint(*stage.play(LineInjector(ROOTS)))  # the first time modules are imported
     injector = LineInjector(ROOTS)
     txn, outcome = stage.play(injector)
@@ -225,8 +225,10 @@ def _lines(stage: _Stage) -> list[Line]:
     return [*of_the_day(own, 50, about=stage.case), *of_the_day(others, 20, about=stage.case)]
 
 
-def test_whatever_is_raised_at_lines_of_the_day_nothing_is_lost_or_doubled(stage: _Stage) -> None:
-    lines, wrong, missed = _lines(stage), list[str](), list[Line]()
+def test_whatever_is_raised_at_lines_of_the_day_nothing_is_lost_or_doubled(
+    stage: _Stage, of_the_day: OfTheDay
+) -> None:
+    lines, wrong, missed = _lines(stage, of_the_day), list[str](), list[Line]()
     for at, line in enumerate(lines):
         error = ERRORS[at % len(ERRORS)]
         injector = LineInjector(ROOTS, line, error("injected"))

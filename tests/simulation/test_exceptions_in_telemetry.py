@@ -19,13 +19,14 @@ from opentelemetry import trace
 from lakelog.core import telemetry, write_arrow
 from lakelog.core.commit import report
 from lakelog.core.transaction import committer
-from support.examples import of_the_day
 from support.interrupted_runs import ERRORS, Command, Stage, complaint, lines_of, on_stage
 from support.line_injector import Line, LineInjector
 from support.telemetry import heard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from support.days import OfTheDay
 
 ROWS = pa.table({"id": [1, 2, 3]})
 OTEL = str(Path(opentelemetry.trace.__file__).parent.parent)
@@ -67,7 +68,9 @@ def complaints(stage: Stage, lines: Iterable[tuple[int, Line]]) -> Iterator[str]
 
 
 @pytest.mark.soak
-def test_none_changes_what_becomes_of_a_commit(stage: Stage, lines: list[Line]) -> None:
+def test_none_changes_what_becomes_of_a_commit(
+    stage: Stage, lines: list[Line], of_the_day: OfTheDay
+) -> None:
     for folder in (*OURS, OTEL):
         assert any(line.file.startswith(folder) for line in lines)
     drawn = of_the_day([*enumerate(lines)], len(lines) // 3, about="telemetry")

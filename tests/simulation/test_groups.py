@@ -8,16 +8,18 @@ these the day draws a third; with a seed, as in `make soak`, all of them are pla
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lakelog.core import DeltaLog, Operation, OptimisticTransaction
 from lakelog.core.errors import CommitOutcomeUnknownError
-from support.examples import of_the_day
 from support.faults import Crash, Fault, FaultyLogStore
 from support.tables import add_file, new_table
 from support.waiting_writers import grouping_log, in_one_turn
+
+if TYPE_CHECKING:
+    from support.days import OfTheDay
 
 WRITERS = 4
 _names = itertools.count()
@@ -86,7 +88,9 @@ def _play(faults: tuple[Fault, Fault], rival: bool, failing_reads: int) -> list[
 
 @pytest.mark.soak
 @pytest.mark.parametrize("first", list(Fault), ids=lambda fault: fault.name)
-def test_no_append_of_a_group_is_lost_or_doubled_or_told_wrongly(first: Fault) -> None:
+def test_no_append_of_a_group_is_lost_or_doubled_or_told_wrongly(
+    first: Fault, of_the_day: OfTheDay
+) -> None:
     troubles = [*itertools.product(Fault, (False, True), (0, 2, 9))]
     for second, rival, failing_reads in of_the_day(troubles, len(troubles) // 3, about=first.name):
         said = _play((first, second), rival, failing_reads)

@@ -9,6 +9,8 @@ has their numbers); `make soak` draws others, and twice as many.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import Phase, given, settings
 
@@ -17,8 +19,11 @@ from simulation.histories import BEHIND, DOUBTS, FENCES, RACES, TROUBLES, duels,
 from simulation.jobs import End, Order
 from simulation.model import SERIALIZABLE, WRITE_SERIALIZABLE
 from simulation.world import Do, Script, Step
-from support.examples import examples, of_the_day
+from support.examples import examples
 from support.faults import Fault
+
+if TYPE_CHECKING:
+    from support.days import OfTheDay
 
 pytestmark = pytest.mark.soak
 
@@ -32,7 +37,7 @@ _DUELS = 700
 """So many of the first show the most hidden of the mutants; of the others the day draws some."""
 
 
-def test_every_order_meets_every_other_as_the_rules_say() -> None:
+def test_every_order_meets_every_other_as_the_rules_say(of_the_day: OfTheDay) -> None:
     found = [*duels()]
     for script in [*found[:_DUELS], *of_the_day(found[_DUELS:], 200, about="duels")]:
         play_and_check(script)

@@ -35,13 +35,15 @@ from simulation.appends import APPEND, Append, complaints
 from simulation.scheduling import Actor, one_at_a_time, stops_before, to_the_end
 from simulation.storage import ProcessStore, Storage
 from simulation.world import SteadyClock
-from support.examples import examples, of_the_day
+from support.examples import examples
 from support.faults import Crash, Fault
 from support.mutants import Mutant
 from support.tables import add_file, created_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from support.days import OfTheDay
 
 pytestmark = pytest.mark.soak
 
@@ -300,7 +302,9 @@ def _leaders_in_trouble(meanwhile: str) -> Iterator[Script]:
 
 
 @pytest.mark.parametrize("meanwhile", _MEANWHILE)
-def test_a_leader_in_trouble_at_any_step_loses_no_append_and_doubles_none(meanwhile: str) -> None:
+def test_a_leader_in_trouble_at_any_step_loses_no_append_and_doubles_none(
+    meanwhile: str, of_the_day: OfTheDay
+) -> None:
     found = [*_leaders_in_trouble(meanwhile)]
     for script in of_the_day(found, len(found) // 3, about=meanwhile):
         play(script)
@@ -350,7 +354,9 @@ def _members_in_trouble() -> Iterator[Script]:
             yield Script([*at, *later, *leads, Go(PROCESSES - 2, "wait")], PROCESSES - 1, jobs=2)
 
 
-def test_a_member_in_trouble_at_any_step_loses_no_append_and_doubles_none() -> None:
+def test_a_member_in_trouble_at_any_step_loses_no_append_and_doubles_none(
+    of_the_day: OfTheDay,
+) -> None:
     found = [*_members_in_trouble()]
     for script in of_the_day(found, len(found) // 3, about="members"):
         play(script)

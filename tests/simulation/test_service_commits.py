@@ -33,13 +33,15 @@ from simulation.appends import Append, complaints
 from simulation.scheduling import Actor, one_at_a_time, stops_before, to_the_end
 from simulation.storage import ProcessStore, Storage
 from simulation.world import SteadyClock
-from support.examples import examples, of_the_day
+from support.examples import examples
 from support.faults import Crash, Fault
 from support.mutants import Mutant
 from support.tables import created_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from support.days import OfTheDay
 
 pytestmark = pytest.mark.soak
 
@@ -380,7 +382,9 @@ def _services_in_trouble(meanwhile: str) -> Iterator[list[Step]]:
 
 
 @pytest.mark.parametrize("meanwhile", _MEANWHILE)
-def test_a_service_in_trouble_at_any_step_loses_no_append_and_doubles_none(meanwhile: str) -> None:
+def test_a_service_in_trouble_at_any_step_loses_no_append_and_doubles_none(
+    meanwhile: str, of_the_day: OfTheDay
+) -> None:
     found = [*_services_in_trouble(meanwhile)]
     for steps in of_the_day(found, len(found) // 3, about=meanwhile):
         play(steps)
@@ -407,7 +411,7 @@ def _clients_in_trouble() -> Iterator[list[Step]]:
         yield [*late, Client(0, "one", fate), *after]
 
 
-def test_a_client_in_trouble_loses_no_append_and_doubles_none() -> None:
+def test_a_client_in_trouble_loses_no_append_and_doubles_none(of_the_day: OfTheDay) -> None:
     found = [*_clients_in_trouble()]
     for steps in of_the_day(found, len(found) // 3, about="clients"):
         play(steps)

@@ -226,3 +226,42 @@ def test_a_soak_takes_only_a_hang_for_a_failure(
     monkeypatch.setenv("LAKELOG_SEED", seed)
     done = _pytest(forked, tmp_path, LIMITS.format(own=own, usual=usual), "false", *more)
     assert "3 passed" in done.stdout, done.stdout
+
+
+TURNS = """
+import pytest
+
+CASES = [1, 2, 3]
+
+def test_draws(of_the_day):
+    assert len(of_the_day(CASES)) == {drawn}
+
+@pytest.mark.one_day_in(3)
+@pytest.mark.parametrize("case", CASES)
+def test_in_turns(case):
+    pass
+
+def test_each_day():
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "drawn", "run"),
+    [
+        ([], 1, "3 passed, 2 deselected"),
+        (["--nightly"], 3, "5 passed"),
+        (["--nightly", "-m", "nightly"], 3, "3 passed, 2 deselected"),
+    ],
+)
+def test_at_night_runs_what_a_day_leaves_out(
+    forked: ForkedPytest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    more: list[str],
+    drawn: int,
+    run: str,
+) -> None:
+    monkeypatch.setenv("LAKELOG_DAY", "740000")
+    done = _pytest(forked, tmp_path, TURNS.format(drawn=drawn), "", *more)
+    assert run in done.stdout, done.stdout

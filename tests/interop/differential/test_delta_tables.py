@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import lakelog.spark as delta
-from support.examples import SEED, SEED_OF_THE_DAY, examples, of_the_day
+from support.examples import SEED, examples
 from support.recorded_cases import played_as_recorded
 from support.same_script.differences import DIFFERENCES, differing, listed_for, unlisted
 from support.same_script.recorded import CASES, RecordedAnswers, Tables, played
@@ -29,13 +29,6 @@ if TYPE_CHECKING:
     from support.same_script.recorded import Step
 
 RECORDED = RecordedAnswers()
-ON_PLAIN = [case for case in CASES if case.kind == "plain"]
-ON_OTHER_KINDS = [case for case in CASES if case.kind != "plain"]
-DRAWN = [
-    *of_the_day(ON_PLAIN, len(ON_PLAIN) // 3, about="delta.tables on plain"),
-    *of_the_day(ON_OTHER_KINDS, 15, about="delta.tables"),
-]
-"""By the day a third of what is done to a plain table, and an eighth of that to other kinds."""
 QUICK = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
@@ -63,7 +56,15 @@ def enabled(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("case", DRAWN, ids=lambda each: f"{each.name}-{SEED_OF_THE_DAY}")
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            each, id=each.name, marks=pytest.mark.one_day_in(3 if each.kind == "plain" else 8)
+        )
+        for each in CASES
+    ],
+)
 def test_a_method_does_what_it_does_in_delta_spark(
     enabled: SparkSession, tables: Tables, case: Step
 ) -> None:
