@@ -121,7 +121,7 @@ appenders: $(VENV)/.test ## Kill each role of appenders and of those who commit 
 kit: java $(VENV)/.test ## Ask every store all of the conformance kit's questions in full, and race processes for longer
 	LAKELOG_KIT=full $(BIN)/python -m pytest -n 0 $(NIGHT) tests/conformance tests/backends/test_bridge_conformance.py
 
-longer: java $(VENV)/.test ## Run the cases that CI draws by the day, all of them, and longer forms of other tests
+longer: java $(VENV)/.test ## Run what CI leaves to other days, and longer forms of other tests
 	$(PYTEST) $(NIGHT) -m nightly $(if $(PYTEST_ARGS),$(PYTEST_ARGS),tests \
 	  $(addprefix --ignore=tests/,integration backends conformance interop/test_one_unity_catalog.py interop/test_unity_catalog_judges.py))
 

@@ -1,6 +1,6 @@
 """The cost of every operation stays in proportion to the table: see `support.growth`.
 
-Each operation is measured on a sixth of its axes, drawn by the day; at night on all of them.
+Each operation is measured on a sixth of its axes a day; at night on all of them.
 """
 
 from __future__ import annotations
