@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column
-from pyspark.sql import functions as sf
 
 from lakelog.spark.dml.given_expressions import names_another_frame
 from lakelog.spark.session.session import is_connect
@@ -95,9 +94,8 @@ def under(frame: DataFrame | None, rows: DataFrame) -> DataFrame:
     """
     if frame is None:
         return rows
-    others = rows.schema.fields[len(frame.columns) :]
-    nothing = [sf.lit(None).cast(each.dataType).alias(each.name) for each in others]
-    return frame.select("*", *nothing).where(sf.lit(False)).union(rows)
+    # Typed nulls for the others, which Spark adds: from here each would be dozens of calls of Java.
+    return frame.where("false").unionByName(rows, allowMissingColumns=True)
 
 
 def _fits(frame: DataFrame, rows: DataFrame) -> bool:

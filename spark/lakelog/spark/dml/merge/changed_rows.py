@@ -80,11 +80,11 @@ class MergeRows:
         is_matched = sf.col(NUMBER).isNotNull()
         first = sf.when(is_matched, self._clause(matched)) if alone else self._clause(matched)
         pairs = pairs.select("*", first.alias(CLAUSE))
-        hidden = [*self.target.hidden, sf.col(NUMBER)]
+        hidden = [*self.target.hidden, NUMBER]
         if not self.updating:
             found = pairs
             if alone:
-                found = self.target.alone(pairs, sf.col(NUMBER), sf.col(CLAUSE))
+                found = self.target.alone(pairs, NUMBER, CLAUSE)
                 found = found.select(*hidden, self._either(alone))
             return self._wanted(found, all_matches=all_matches).select(*hidden, CLAUSE)
         fields = self.plan.schema.fields
@@ -102,8 +102,8 @@ class MergeRows:
         else:
             found = pairs.select(*hidden, CLAUSE, *values)
         found = self._wanted(found, all_matches=all_matches)
-        renamed = [sf.col(f"{_NEW}{i}").alias(f.name) for i, f in enumerate(fields)]
-        found = found.select(*renamed, *hidden, CLAUSE)
+        renamed = [f"{_NEW}{i} AS {quoted(f.name)}" for i, f in enumerate(fields)]
+        found = found.selectExpr(*renamed, *hidden, CLAUSE)
         return self._checked(self._generated(found, self.updating), self.updating)
 
     def inserted(self, matched: DataFrame | None) -> DataFrame:
@@ -155,9 +155,9 @@ class MergeRows:
         matched = sf.col(NUMBER).isNotNull()
         return sf.when(matched, sf.col(CLAUSE)).otherwise(self._clause(alone)).alias(CLAUSE)
 
-    def _both(self, values: Sequence[Column]) -> list[Column]:
+    def _both(self, values: Sequence[Column]) -> list[str]:
         names = [f"{_NEW}{i}" for i in range(len(values))]
-        return [sf.col(NUMBER), sf.col(CLAUSE), *map(sf.col, names)]
+        return [NUMBER, CLAUSE, *names]
 
     def _wanted(self, rows: DataFrame, *, all_matches: bool) -> DataFrame:
         applies = sf.col(CLAUSE) != NO_CLAUSE

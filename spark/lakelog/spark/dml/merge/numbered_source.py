@@ -93,5 +93,6 @@ def source_column(schema: StructType, name: str) -> Column:
 
 
 def _named(frame: DataFrame, schema: StructType) -> DataFrame:
-    copies = [sf.col(quoted(f.name)).alias(f"__lakelog_s{i}") for i, f in enumerate(schema)]
-    return frame.select("*", *copies, sf.monotonically_increasing_id().alias(NUMBER))
+    copies = [f"{quoted(f.name)} AS __lakelog_s{i}" for i, f in enumerate(schema)]
+    named = frame.selectExpr("*", *copies)
+    return named.select("*", sf.monotonically_increasing_id().alias(NUMBER))

@@ -76,17 +76,18 @@ class MergeTarget:
         schema = snapshot.read_schema if columns is None else columns
         wanted = schema if ids is None else ids.add_id_columns(schema)
         found = positioned_df(spark, snapshot, files, schema=wanted, prune=prune, metadata=metadata)
+        # Texts: a Column by its name, and one for its alias, are a dozen calls of Java each.
         shown = [
-            *(sf.col(quoted(f.name)) for f in schema),
-            *(sf.col(quoted(f.name)).alias(_copy(i)) for i, f in enumerate(schema)),
-            *([sf.col(METADATA), sf.col(METADATA).alias(_METADATA)] if metadata else []),
-            sf.col(FILE),
-            sf.col(ROW),
+            *(quoted(f.name) for f in schema),
+            *(f"{quoted(f.name)} AS {_copy(i)}" for i, f in enumerate(schema)),
+            *([METADATA, f"{METADATA} AS {_METADATA}"] if metadata else []),
+            FILE,
+            ROW,
         ]
         if ids is not None:
             hidden = [f.name for f in wanted][len(schema.fields) :]
-            shown += [sf.col(quoted(h)).alias(n) for h, n in zip(hidden, IDS, strict=True)]
-        df = under(frame, found.df.select(*shown))
+            shown += [f"{quoted(h)} AS {n}" for h, n in zip(hidden, IDS, strict=True)]
+        df = under(frame, found.df.selectExpr(*shown))
         named = df if alias is None else df.alias(alias)
         return cls(named, schema, alias, found.numbers, ids is not None, frame, metadata)
 
@@ -95,25 +96,28 @@ class MergeTarget:
         return sf.col(_copy(next(i for i, f in enumerate(self.schema) if f.name == name)))
 
     @property
-    def hidden(self) -> list[Column]:
-        """What `own` does not name: copies of the columns, places and ids."""
+    def hidden(self) -> list[str]:
+        """The names of what no expression names: copies of the columns, places and ids."""
         ids = IDS if self.tracked else ()
         of_file = (_METADATA,) if self.metadata else ()
         return [
-            *(sf.col(_copy(i)) for i in range(len(self.schema.fields))),
-            *map(sf.col, (*of_file, FILE, ROW, *ids)),
+            *(_copy(i) for i in range(len(self.schema.fields))),
+            *of_file,
+            FILE,
+            ROW,
+            *ids,
         ]
 
-    def alone(self, frame: DataFrame, *more: Column) -> DataFrame:
+    def alone(self, frame: DataFrame, *more: str) -> DataFrame:
         """Of a join with the source what the table brought, for expressions that see no other.
 
         Args:
             frame: has `hidden`.
-            more: other columns to keep.
+            more: names of other columns to keep.
         """
-        own = [sf.col(_copy(i)).alias(f.name) for i, f in enumerate(self.schema)]
-        own += [sf.col(_METADATA).alias(METADATA)] if self.metadata else []
-        df = under(self.frame, frame.select(*own, *self.hidden, *more))
+        own = [f"{_copy(i)} AS {quoted(f.name)}" for i, f in enumerate(self.schema)]
+        own += [f"{_METADATA} AS {METADATA}"] if self.metadata else []
+        df = under(self.frame, frame.selectExpr(*own, *self.hidden, *more))
         return df if self.alias is None else df.alias(self.alias)
 
 
