@@ -43,8 +43,9 @@ _JAVA = (
     "-Xlog:disable",
 )
 # Nobody looks at the UI, for which queries draw plans and tasks tell their progress; Spark's rules
-# are its own to check.
+# are its own to check. And where a user made a Column PySpark tells Java in three calls of four.
 _CONFS = {
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.lightweightPlanChangeValidation": "false",
