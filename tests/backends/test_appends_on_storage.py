@@ -91,6 +91,7 @@ def _killed(backend: Backend, moments: Mapping[str, range], kills: int) -> None:
     assert left == rows - 1
 
 
+@pytest.mark.one_day_in(3, 1)
 @pytest.mark.parametrize("backend", ["minio"], indirect=True)
 def test_what_was_saved_before_a_kill_is_there_once(backend: Backend) -> None:
     _killed(backend, {"open": range(3, 90, 10), "append": range(2, 90, 14)}, 5)

@@ -114,6 +114,7 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
         yield Backend(table, proxy, behind, direct)
 
 
+@pytest.mark.one_day_in(5)
 def test_what_is_acknowledged_is_in_the_table_and_nothing_else(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:

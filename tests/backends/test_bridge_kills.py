@@ -116,6 +116,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "bridge"
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.soak
 @pytest.mark.needs("bridge_jvm")
 @pytest.mark.parametrize("turn", [1, 2])

@@ -21,6 +21,7 @@ for number in range(2):
 """
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.parametrize("name", ["minio", "azurite", "fake GCS", "HDFS"])
 def test_the_end_of_a_process_waits_for_its_checksums(
     name: str, request: pytest.FixtureRequest

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "custom_logstore"
 CODE_LINES = 60
 IN_SHORT = ("-p", "support.kit_in_short")
@@ -17,6 +19,7 @@ def test_the_store_is_sixty_lines_long() -> None:
     assert len([line for line in lines if line.strip()]) <= CODE_LINES
 
 
+@pytest.mark.one_day_in(3, 2)
 def test_the_installed_package_passes_its_tests_on_a_real_redis(
     redis_url: str, tmp_path: Path
 ) -> None:

@@ -237,6 +237,7 @@ def test_on_hdfs_no_failure_is_seen(hdfs: HdfsCluster) -> None:
     assert diagnosis.report["endpoint"] == hdfs.uri
 
 
+@pytest.mark.one_day_in(3, 1)
 def test_on_dynamodb_the_lock_table_is_looked_at_and_left_without_rows(
     minio: S3Endpoint, s3_bucket: str, dynamodb: DynamoDBEndpoint
 ) -> None:

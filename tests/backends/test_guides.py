@@ -34,6 +34,7 @@ def _check(
         assert page.text == text
 
 
+@pytest.mark.one_day_in(3, 1)
 @pytest.mark.parametrize("page", _of("minio"), ids=repr)
 def test_s3(
     page: Page,

@@ -31,6 +31,7 @@ def pair() -> Iterator[HdfsPair]:
         pytest.skip(str(error))
 
 
+@pytest.mark.one_day_in(3, 2)
 def test_a_standby_is_given_up_in_time_and_writers_go_on_over_a_failover(
     pair: HdfsPair, caplog: pytest.LogCaptureFixture
 ) -> None:

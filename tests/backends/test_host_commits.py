@@ -32,6 +32,7 @@ _CASES += [("azurite", "leader"), ("fake GCS", "leader")]
 _MORE = [(each, mode) for each in ("azurite", "fake GCS") for mode in ("late", "member")]
 
 
+@pytest.mark.one_day_in(5, 1)
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("storage", "mode"), _CASES + _MORE if _LONG else _CASES)
@@ -71,6 +72,7 @@ def test_many_kills_lose_no_append_and_double_none(
 _LOST = ("drop_reply", "cut_reply", "tell:500", "tell:503", "twice", "reset", "drop_request")
 
 
+@pytest.mark.one_day_in(3, 2)
 @pytest.mark.soak
 @pytest.mark.parametrize("fault", _LOST if _LONG else _LOST[:3])
 def test_lost_replies_lose_no_append_and_double_none(

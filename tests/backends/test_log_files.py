@@ -42,6 +42,7 @@ def is_later_than_the_one_before(store: LogStore, folder: str, version: int) -> 
     return times[version] > times.get(version - 1, 0)
 
 
+@pytest.mark.one_day_in(5, 4)
 @pytest.mark.parametrize("name", ["minio", "minio and DynamoDB", "azurite", "fake GCS", "HDFS"])
 def test_a_log_is_checkpointed_and_cleaned_up(name: str, request: pytest.FixtureRequest) -> None:
     backend = backend_of(name, request)

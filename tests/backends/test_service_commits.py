@@ -23,6 +23,7 @@ def _backend(storage: str, tmp_path: Path, request: pytest.FixtureRequest) -> Ba
     return backend_of(storage, request)
 
 
+@pytest.mark.one_day_in(2, 1)
 @pytest.mark.parametrize("storage", ["minio"])
 def test_kills_lose_no_append_and_double_none(
     storage: str, tmp_path: Path, request: pytest.FixtureRequest

@@ -73,6 +73,7 @@ def test_every_check_has_a_store_that_it_must_catch(check: str) -> None:
     assert breakers, f"nothing shows that {check} can fail"
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.parametrize("sound", [TinyLogStore, STORES["LooksBeforeItRepeats"]])
 @pytest.mark.parametrize("check", CHECKS)
 def test_the_sound_stores_pass(check: str, sound: type[LogStore], endpoint: str) -> None:

@@ -35,6 +35,7 @@ def summary(table: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.one_day_in(3, 2)
 def test_its_report_is_small_and_has_the_numbers_of_the_commands(
     table: str, summary: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -56,6 +57,7 @@ def test_its_report_is_small_and_has_the_numbers_of_the_commands(
     assert seen["wide"]["wide"] <= 1280
 
 
+@pytest.mark.one_day_in(3, 1)
 def test_its_page_of_the_ui_has_them_too(table: str, summary: dict[str, Any]) -> None:
     with open_ui(str(Path(table).parent)) as ui:
         base = ui.server.url.partition("/?")[0]

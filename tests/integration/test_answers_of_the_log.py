@@ -89,6 +89,7 @@ def made(folder: Path, *, mapped: bool) -> str:
     return path
 
 
+@pytest.mark.one_day_in(2, 1)
 @pytest.mark.connect
 def test_the_log_answers_what_spark_answers(spark: SparkSession, table: str) -> None:
     named = f"delta.`{table}`"

@@ -99,7 +99,7 @@ def as_counter(rows):
     return Counter(json.dumps(row, sort_keys=True, default=str) for row in rows)
 
 
-@pytest.mark.one_day_in(2)
+@pytest.mark.one_day_in(5, 2)
 def test_the_flights_job_ends_with_an_exact_match(flights, session, backend):
     table = backend.uri("flights")
 
@@ -125,7 +125,7 @@ def test_the_flights_job_ends_with_an_exact_match(flights, session, backend):
     assert as_counter(backend.rows_by_deltalake("flights")) == as_counter(rows)
 
 
-@pytest.mark.one_day_in(2, 1)
+@pytest.mark.one_day_in(5, 2)
 def test_spark_and_other_processes_append_at_once(session, backend):
     table = backend.uri("ids")
     schema = "id long, writer string"

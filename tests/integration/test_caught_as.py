@@ -144,6 +144,7 @@ def enabled(spark: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
     delta.disable(spark)
 
 
+@pytest.mark.one_day_in(2, 1)
 def test_errors_are_pysparks_and_ours(enabled: SparkSession, tmp_path: Path) -> None:
     for name, (call, theirs, ours, condition) in WRONG.items():
         with pytest.raises(getattr(pyspark_errors, theirs)) as caught:

@@ -131,6 +131,7 @@ def test_appends_and_overwrites_go_on_beside_vectors(spark, path):
     assert ids(path) == [0]
 
 
+@pytest.mark.one_day_in(3, 2)
 @pytest.mark.connect
 def test_the_data_source_writes_to_such_tables(spark, path):
     make(spark, path, {**FEED, **VECTORS})

@@ -42,6 +42,7 @@ def all_of(path):
     return DeltaLog.for_table(path).snapshot.to_arrow().to_pylist()
 
 
+@pytest.mark.one_day_in(3, 1)
 @pytest.mark.parametrize("by", ["", "c"])
 def test_a_merge_by_spark_matches_as_one_here_does(spark, tmp_path, by):
     paths = [table(spark, tmp_path / name, by) for name in ("here", "there", "columns")]
@@ -89,7 +90,7 @@ def test_a_source_that_has_a_char_itself_is_met_at_its_own_length(spark, tmp_pat
     assert list(found(path)) == [4]
 
 
-@pytest.mark.one_day_in(2)
+@pytest.mark.one_day_in(4, 3)
 @pytest.mark.parametrize("by", ["", "c"])
 def test_what_a_command_touches_is_what_a_query_finds(spark, tmp_path, by):
     path = table(spark, tmp_path, by)

@@ -110,6 +110,7 @@ def unnamed(path: str) -> set[str]:
     return {p.name for p in files if p.suffix == ".parquet" and p.name not in said}
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("name", "vectors", "way"),

@@ -35,7 +35,7 @@ def server() -> Iterator[str]:
 # One process keeps the server for all of them.
 @pytest.mark.xdist_group("connect")
 @pytest.mark.soak
-@pytest.mark.one_day_in(3)
+@pytest.mark.one_day_in(6, 5)
 @pytest.mark.timeout(280)
 @pytest.mark.parametrize("first", range(0, len(MARKED), AT_ONCE))
 def test_what_differs_over_connect_holds_there(

@@ -37,7 +37,7 @@ def build(project: Path) -> str:
 
 @pytest.mark.needs("dbt")
 @pytest.mark.timeout(600)
-@pytest.mark.one_day_in(4)
+@pytest.mark.one_day_in(8, 5)
 def test_a_project_is_built_and_built_again(tmp_path: Path) -> None:
     project = tmp_path / "shop"
     shutil.copytree(EXAMPLE, project)

@@ -101,6 +101,7 @@ def _values(sql: str, rows: pa.Table, context: EvalContext) -> list[Any]:
         return [value for each in halves for value in _values(sql, each, context)]
 
 
+@pytest.mark.one_day_in(3, 1)
 @pytest.mark.parametrize("setting", ["true", "false"], indirect=True)
 def test_the_types_and_digits_are_those_of_spark(spark, setting):
     rows = table()

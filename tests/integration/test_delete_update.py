@@ -445,7 +445,7 @@ def test_a_query_that_has_no_one_value_is_refused(spark, path, way):
     spark.catalog.dropTempView("numbers_of_a_query")
 
 
-@pytest.mark.one_day_in(2)
+@pytest.mark.one_day_in(4, 3)
 @pytest.mark.parametrize("kind", ["plain", "all"])
 def test_columns_of_the_tables_own_dataframe_are_its_columns(spark, path, way, kind):
     made(path, kind)

@@ -140,7 +140,7 @@ def test_batches(lake: Lake) -> None:
     spark.sql("DROP TABLE people")
 
 
-@pytest.mark.one_day_in(2)
+@pytest.mark.one_day_in(4, 3)
 def test_streams(lake: Lake) -> None:
     spark = lake.spark
     spark.range(4).selectExpr("id", "id % 2 AS p").write.format("delta").save(lake.path())

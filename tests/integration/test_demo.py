@@ -35,6 +35,7 @@ def processes_of(folder: Path) -> list[str]:
     return [line for line in listed.stdout.splitlines() if str(folder) in line]
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.xdist_group("demo")
 def test_demo_classic_only_replaces_the_last_run_and_ends_with_an_exact_match(
     tmp_path: Path,
@@ -65,7 +66,7 @@ def test_demo_classic_only_reports_a_failed_process_with_its_last_lines(tmp_path
     assert processes_of(tmp_path) == []
 
 
-@pytest.mark.one_day_in(2)
+@pytest.mark.one_day_in(3, 1)
 @pytest.mark.xdist_group("demo")
 @pytest.mark.needs("minio")
 def test_demo_classic_only_runs_on_object_storage_by_conf_alone_and_sees_a_faulty_month(
@@ -87,7 +88,7 @@ def test_demo_classic_only_runs_on_object_storage_by_conf_alone_and_sees_a_fault
     assert rows.num_rows == len(backend.rows_by_deltalake("flights")) > 500
 
 
-@pytest.mark.one_day_in(2, 1)
+@pytest.mark.one_day_in(3, 2)
 @pytest.mark.xdist_group("demo")
 @pytest.mark.needs("delta_spark")
 def test_demo_classic_only_lets_delta_spark_and_lakelog_write_one_table_and_loses_nothing(

@@ -75,7 +75,7 @@ def _check(
 
 
 @pytest.mark.timeout(280)
-@pytest.mark.one_day_in(2)
+@pytest.mark.one_day_in(4, 1)
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name not in STORAGES], ids=repr)
 def test_the_page_runs_as_pasted_and_shows_what_it_prints(
     page: Page,

@@ -48,7 +48,7 @@ def _rows(path: str) -> dict[int, int]:
     ("command", "function"),
     [("append", "write_task"), ("merge", "write_task"), ("optimize", "answered")],
 )
-@pytest.mark.one_day_in(3)
+@pytest.mark.one_day_in(6, 3)
 def test_an_executor_dies_in_the_middle(
     driver: Driver, tmp_path: Path, command: str, function: str
 ) -> None:
@@ -62,6 +62,7 @@ def test_an_executor_dies_in_the_middle(
     assert driver.do("count", path)[0] == len(after("create", command))
 
 
+@pytest.mark.one_day_in(3, 1)
 def test_a_stream_goes_on_without_the_executor_that_died(driver: Driver, tmp_path: Path) -> None:
     source, path, stop = str(tmp_path / "s"), str(tmp_path / "t"), Stop(tmp_path, "write_task")
     checkpoint = str(tmp_path / "checkpoint")

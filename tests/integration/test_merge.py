@@ -449,7 +449,7 @@ def test_a_star_never_brings_lakelogs_own_columns(spark, path):
     assert (found[1]["name"], found[7]["name"]) == ("(t.*)2*(*)2", '{"id":7,"v":"x"}')
 
 
-@pytest.mark.one_day_in(2)
+@pytest.mark.one_day_in(4)
 @pytest.mark.parametrize("alias", [None, "t"])
 def test_columns_of_the_tables_own_dataframe_are_its_columns(spark, path, alias):
     people(path, FEED)

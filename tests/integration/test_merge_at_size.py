@@ -55,7 +55,7 @@ def state(path):
     return entry.operation, metrics, found.sort_by("id").to_pydict()
 
 
-@pytest.mark.one_day_in(2)
+@pytest.mark.one_day_in(4, 3)
 @pytest.mark.parametrize(
     "properties",
     [{"delta.enableDeletionVectors": "true"}, {"delta.enableChangeDataFeed": "true"}],

@@ -121,6 +121,7 @@ def test_a_failure_and_an_interrupt_leave_the_bar_where_it_was(tmp_path: Path) -
     assert value == {"text/plain": "0"}
 
 
+@pytest.mark.one_day_in(2, 1)
 @pytest.mark.parametrize("variable", ["VSCODE_PID", "DATABRICKS_RUNTIME_VERSION"])
 def test_notebooks_that_would_repeat_the_picture_get_text(tmp_path: Path, variable: str) -> None:
     cells = [SETUP, "version = write_arrow(log, rows, mode='append', progress='auto')"]

@@ -46,7 +46,7 @@ def run(
     ("name", "module"),
     [("batch", pyspark.sql.readwriter), ("streams", pyspark.sql.streaming.readwriter)],
 )
-@pytest.mark.one_day_in(2)
+@pytest.mark.one_day_in(4)
 def test_other_formats_are_as_without_us(
     classic_spark: SparkSession,
     tmp_path: Path,

@@ -94,7 +94,7 @@ def views(folder: Path, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("make", [busy, empty, small, holed])
-@pytest.mark.one_day_in(2)
+@pytest.mark.one_day_in(4, 3)
 def test_a_report_is_quiet_and_readable(tmp_path: Path, make: Any) -> None:
     uri, path = make(tmp_path), tmp_path / "r.html"
     events = ["--events", str(tmp_path / "events.jsonl")] if make is busy else []

@@ -19,7 +19,7 @@ TESTS = Path(__file__).parents[1]
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(each, marks=pytest.mark.one_day_in(2, turn, together=True))
+        pytest.param(each, marks=pytest.mark.one_day_in(4, 2 * turn, together=True))
         for turn, each in enumerate(["fails", "twice"])
     ],
 )

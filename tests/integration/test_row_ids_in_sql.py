@@ -85,6 +85,7 @@ def test_the_fields_are_those_of_a_column(tracked: Session) -> None:
     assert tracked.rows("SELECT count(*) FROM /T WHERE _metadata.row_index = 0") == [(2,)]
 
 
+@pytest.mark.one_day_in(2, 1)
 @NOT_PARTITIONED
 def test_queries_in_changes_see_it(tracked: Session) -> None:
     tracked.rows("UPDATE /T SET n = (SELECT count(_metadata.file_name) FROM /T) WHERE id = 1")

@@ -28,6 +28,7 @@ def zone(request, spark):
     spark.conf.set("spark.sql.session.timeZone", before)
 
 
+@pytest.mark.one_day_in(2, 1)
 def test_what_was_written_on_a_clock_is_found_changed_and_deleted_by_it(spark, tmp_path, zone):
     path = str(tmp_path / "t")
     sql(

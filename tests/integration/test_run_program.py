@@ -34,7 +34,7 @@ spark.sql(f"UPDATE delta.`{path}` SET id = 5 WHERE id = 2")
 """
 
 
-@pytest.mark.one_day_in(2)
+@pytest.mark.one_day_in(4, 1)
 @pytest.mark.parametrize("way", ["script", "pip", "variable", "submit"])
 def test_sessions_of_a_program_are_enabled(tmp_path: Path, way: str) -> None:
     job, table = tmp_path / "job.py", tmp_path / "table"
@@ -70,6 +70,7 @@ spark.sql(f"UPDATE delta.`{{path}}` SET id = 5 WHERE id = 2")
 """
 
 
+@pytest.mark.one_day_in(3, 2)
 def test_the_session_of_the_pyspark_shell_is_enabled(tmp_path: Path) -> None:
     shell, table = str(Path(sys.executable).with_name("pyspark")), tmp_path / "table"
     # Without -i Python takes what comes by a pipe for a script, in which the shell defines nothing.

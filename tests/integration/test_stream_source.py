@@ -54,6 +54,7 @@ def _expected(*ids: int) -> list[tuple[int, str]]:
     return [(i, f"x/{i % 2}") for i in ids]
 
 
+@pytest.mark.one_day_in(2, 1)
 @pytest.mark.parametrize(
     "properties",
     [

@@ -76,7 +76,7 @@ def views(ui: OpenUi, folder: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-@pytest.mark.one_day_in(2)
+@pytest.mark.one_day_in(4)
 def test_all_pages_are_quiet_and_readable(tmp_path: Path) -> None:
     uri = busy(tmp_path)
     with open_ui(str(tmp_path), events=[str(tmp_path / "events.jsonl")]) as ui:

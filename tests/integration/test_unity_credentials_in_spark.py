@@ -84,6 +84,7 @@ def pass_on(vendor: Vendor) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.one_day_in(2)
 def test_each_job_and_each_micro_batch_has_keys_that_are_young(
     lake: SparkSession, vendor: Vendor, tmp_path: Path
 ) -> None:
@@ -110,6 +111,7 @@ def test_each_job_and_each_micro_batch_has_keys_that_are_young(
     assert ids(lake.table("lake.s.out")) == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.one_day_in(2, 1)
 def test_a_task_whose_keys_have_ended_says_so_and_what_to_do(
     lake: SparkSession, vendor: Vendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -148,6 +148,7 @@ def test_rows_are_changed_by_statements_and_each_change_is_ratified(
         lake.sql(f"INSERT INTO {NAME} VALUES (-1, 'x')")
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.parametrize("way", ["auto", "native", "arrow"])
 def test_frames_are_written_by_name_by_whoever_writes_the_files(
     lake: SparkSession, server: UnityServer, way: str
@@ -183,6 +184,7 @@ def test_frames_are_written_by_name_by_whoever_writes_the_files(
         rows.writeTo(NAME).using("parquet").append()
 
 
+@pytest.mark.one_day_in(3, 1)
 def test_streams_go_from_name_to_name(
     lake: SparkSession, server: UnityServer, tmp_path: Path
 ) -> None:
@@ -439,6 +441,7 @@ def test_frames_streams_and_builders_make_tables(
         rows.write.format("delta").saveAsTable("lake.none.t")
 
 
+@pytest.mark.one_day_in(3, 1)
 def test_names_that_are_no_words(lake: SparkSession, server: UnityServer) -> None:
     server.add_schema("lake", "s")
     for odd in ("", "..", "a/b"):

@@ -392,6 +392,7 @@ def _run_with_workers(tmp_path, hidden):
     return done
 
 
+@pytest.mark.one_day_in(3, 2)
 def test_executors_without_lakelog_write_partitioned_tables(tmp_path):
     done = _run_with_workers(tmp_path, OF_LAKELOG)
 

@@ -94,7 +94,7 @@ def overwrite_by_spark(spark):
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("way", "partition_by"), [("rewrite", ["p"]), *IN_SOAK])
-@pytest.mark.one_day_in(3)
+@pytest.mark.one_day_in(6, 4)
 def test_a_history_of_both_tells_both_the_same(delta_spark, spark, path, way, partition_by):
     tell_a_history(delta_spark, path, WAYS[way], partition_by, overwrite_by_spark(spark))
     (row,) = delta_spark.sql(f"SELECT * FROM table_changes_by_path('{path}', 0) LIMIT 1")

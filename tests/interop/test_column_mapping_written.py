@@ -102,7 +102,7 @@ def test_delta_spark_goes_on_where_we_stopped(delta_spark, path, mode, partition
 
 
 @pytest.mark.parametrize("partition_by", [(), ("p",)], ids=["whole", "partitioned"])
-@pytest.mark.one_day_in(2)
+@pytest.mark.one_day_in(4)
 def test_a_table_of_delta_spark_is_written_by_us(delta_spark, path, spark, partition_by):
     table = f"delta.`{path}`"
     clause = f"PARTITIONED BY ({', '.join(partition_by)})" if partition_by else ""

@@ -57,7 +57,7 @@ def parquet(delta_spark, path, partition, clause=""):
     delta_spark.sql("DROP TABLE source")
 
 
-@pytest.mark.one_day_in(3)
+@pytest.mark.one_day_in(6, 1)
 @pytest.mark.parametrize(
     ("partition", "columns"),
     [

@@ -138,6 +138,7 @@ def check_whole(jvm, log, expected):
     assert jvm.version(log.table) == len(expected) - 1
 
 
+@pytest.mark.one_day_in(3, 2)
 def test_tasks_without_a_service_read_a_log_by_hadoop_and_write_nothing(jvms, tmp_path):
     jvm, table = jvms[0], tmp_path / "t"
     jvm.append_rows(table, SCHEMA, [[1, "a"]])
@@ -175,6 +176,7 @@ def test_files_that_tasks_list_are_converted(jvms, tmp_path):
     assert [entry.operation for entry in DeltaLog.for_table(str(folder)).history()] == ["CONVERT"]
 
 
+@pytest.mark.one_day_in(3)
 @pytest.mark.soak
 @pytest.mark.timeout(280)
 def test_on_a_local_disk_nothing_is_lost_or_doubled(jvms, tmp_path):
@@ -190,7 +192,7 @@ def test_on_a_local_disk_nothing_is_lost_or_doubled(jvms, tmp_path):
     assert sum("Delta-Lake" in each for each in writers) == JVMS * COMMITS
 
 
-@pytest.mark.one_day_in(2)
+@pytest.mark.one_day_in(3, 1)
 @pytest.mark.soak
 @pytest.mark.timeout(280)
 def test_on_s3_nothing_is_lost_or_doubled(jvms, minio, s3_bucket):
@@ -199,7 +201,7 @@ def test_on_s3_nothing_is_lost_or_doubled(jvms, minio, s3_bucket):
     check_whole(jvms[0], DeltaLog.for_table(table, minio.conf), expected)
 
 
-@pytest.mark.one_day_in(2, 1)
+@pytest.mark.one_day_in(3, 2)
 @pytest.mark.soak
 @pytest.mark.timeout(280)
 def test_on_azure_nothing_is_lost_or_doubled(jvms, azurite):
@@ -212,6 +214,7 @@ def test_on_azure_nothing_is_lost_or_doubled(jvms, azurite):
         client.delete_container(container)
 
 
+@pytest.mark.one_day_in(3, 1)
 def test_every_kind_of_command_commits_by_the_bridge(jvms, minio, s3_bucket, tmp_path):
     jvm, table = jvms[0], f"s3a://{s3_bucket}/{uuid.uuid4().hex}"
     jvm.sql(

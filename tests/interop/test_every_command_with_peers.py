@@ -144,7 +144,7 @@ def _by_delta_spark(delta_spark: Any, tables: dict[str, str]) -> dict[str, Count
     return {name: _rows(rows) for name, rows in found.items()}
 
 
-@pytest.mark.one_day_in(3, 1)
+@pytest.mark.one_day_in(6, 4)
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", KINDS)
 def test_peers_read_the_same_after_each_command(

@@ -93,6 +93,7 @@ CONDITIONS = [
 ]
 
 
+@pytest.mark.one_day_in(3, 1)
 def test_statistics_of_files_that_spark_wrote_for_us_lose_no_row(spark, delta_spark, path):
     data = SAMPLES["every type"].data
     for number in range(data.num_rows):

@@ -91,6 +91,7 @@ def published(log: Path) -> list[int]:
     return sorted(int(name[:20]) for name in names if name[20:] == ".json")
 
 
+@pytest.mark.one_day_in(3, 2)
 def test_what_delta_spark_made_is_read_and_written_by_both(
     server: UnityServer, jvm: DeltaSparkPeer
 ) -> None:
@@ -178,6 +179,7 @@ def test_unpublished_commits_of_each_are_read_and_published_by_the_other(
     assert by_lakelog(server, table) == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.one_day_in(3, 1)
 @pytest.mark.parametrize(
     ("writers", "commits"),
     [(2, 5), pytest.param(4, 25, marks=[pytest.mark.nightly, pytest.mark.timeout(900)])],

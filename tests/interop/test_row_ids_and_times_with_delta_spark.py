@@ -227,7 +227,7 @@ def test_a_table_that_they_enable_is_written_by_us(delta_spark, path):
     assert row_ids(delta_spark, path) == {n: n for n in range(5)}
 
 
-@pytest.mark.one_day_in(2)
+@pytest.mark.one_day_in(4)
 @pytest.mark.parametrize("by_us", [True, False])
 def test_times_that_are_switched_on_later_count_from_there_for_both(delta_spark, path, by_us):
     write_arrow(path, numbers(0, 1), mode="append")

@@ -110,6 +110,7 @@ def versions(log):
 
 
 # A commit of delta-spark's takes four seconds there, and much longer on a busy machine.
+@pytest.mark.one_day_in(3, 1)
 @pytest.mark.soak
 @pytest.mark.timeout(280)
 def test_commits_of_both_at_once_are_all_there_and_once(jvm, backend, rows_of_table):

@@ -72,7 +72,7 @@ JOB = """
 
 @pytest.mark.xdist_group("s3 and dynamodb on the jvm")
 @pytest.mark.needs("minio", "s3a")
-@pytest.mark.one_day_in(3, 1)
+@pytest.mark.one_day_in(6, 3)
 def test_auto_reads_natively_where_the_connector_is_there(request, tmp_path):
     backend = backend_of("minio", request)
     try:

@@ -258,6 +258,7 @@ KNOWN = {
 """Statement -> what delta-spark answers, and what we do."""
 
 
+@pytest.mark.one_day_in(2, 1)
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_says_and_does_the_same(
     delta_spark: Any,

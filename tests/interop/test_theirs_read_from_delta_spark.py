@@ -75,7 +75,7 @@ def lived(delta_spark, path):
     return path
 
 
-@pytest.mark.one_day_in(3)
+@pytest.mark.one_day_in(6, 1)
 def test_every_version_of_a_long_life_reads_the_same(delta_spark, lived):
     latest = delta_spark.version(lived)
     assert latest == 7

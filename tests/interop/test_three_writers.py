@@ -48,7 +48,7 @@ def checkpoints(path):
     return {int(f.name[:20]) for f in (Path(path) / "_delta_log").glob("*.checkpoint.parquet")}
 
 
-@pytest.mark.one_day_in(2)
+@pytest.mark.one_day_in(3, 2)
 def test_in_turns_each_sees_all_rows_of_the_others(delta_spark, tmp_path):
     path = str(tmp_path / "t")
     expected = []
@@ -95,6 +95,7 @@ def test_lakelog_and_deltalake_at_once_lose_and_double_nothing(path, commits):
     assert ids(deltalake.DeltaTable(path).to_pyarrow_table()) == expected
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.parametrize("rounds", [3, pytest.param(10, marks=pytest.mark.nightly)])
 def test_three_at_once_replace_none_of_each_others_commits_but_as_delta_spark_does(
     delta_spark, path, rounds

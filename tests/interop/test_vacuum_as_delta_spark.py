@@ -26,7 +26,7 @@ def _ours(done, path):
     return {each.removeprefix(f"file:{path}/") for each in found}
 
 
-@pytest.mark.one_day_in(3)
+@pytest.mark.one_day_in(6, 3)
 def test_the_same_goes_in_either_mode_and_the_history_tells_it(delta_spark, tmp_path):
     path = str(tmp_path / "ours")
     # delta-spark's VACUUM takes live files for leftovers where their folder is not in ASCII.

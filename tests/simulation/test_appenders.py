@@ -1,6 +1,6 @@
 """Appenders under every fault at every step: what was acknowledged is there once, and nothing else.
 
-See `appending`. Of what happens at which step the day draws a third. The mutants are the code of
+See `appending`. Of what happens at which step a day has a sixth. The mutants are the code of
 appenders with one thing wrong, which the same histories must find.
 """
 
@@ -70,7 +70,7 @@ def test_one_in_trouble_at_any_step_loses_nothing_and_doubles_nothing(
 ) -> None:
     found = list(histories(meanwhile, saves))
     assert len(found) > 50
-    for script in of_the_day(found, len(found) // 3, about=meanwhile):
+    for script in of_the_day(found, len(found) // 6, about=meanwhile):
         play(script)
 
 

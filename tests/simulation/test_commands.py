@@ -25,6 +25,7 @@ def test_commands_alone_do_what_they_mean(seed: int, monkeypatch: pytest.MonkeyP
     play_commands(seed, monkeypatch.setattr, races=False)
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.parametrize("seed", seeds(_HISTORIES))
 def test_commands_at_once_do_what_each_means_in_its_place(
     seed: int, monkeypatch: pytest.MonkeyPatch

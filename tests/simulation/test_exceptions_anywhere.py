@@ -207,6 +207,7 @@ MUTANTS: dict[str, tuple[Any, str, Any]] = {
 }
 
 
+@pytest.mark.one_day_in(4, 3)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_these_runs_catch_a_core_in_which(
     name: str,

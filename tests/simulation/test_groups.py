@@ -2,7 +2,7 @@
 
 A first writer commits while three others get in line. Their common write meets one fault, and what
 is written after it another one; another process may have committed before, and reads may fail. Of
-these the day draws a third; with a seed, as in `make soak`, all of them are played.
+these a day has a third.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def play_until_caught(mutant: CoreMutant) -> None:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
-@pytest.mark.one_day_in(2)
+@pytest.mark.one_day_in(4, 2)
 def test_the_histories_catch_a_core_in_which(mutant: CoreMutant) -> None:
     with mutant.patched(), pytest.raises(HistoryError):
         play_until_caught(mutant)

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).parents[2]
 ROOTS = ("cli", "contrib", "core", "logstores", "spark")
 TRIED = (
@@ -20,6 +22,7 @@ TRIED = (
 )
 
 
+@pytest.mark.one_day_in(3, 2)
 def test_tests_pass_in_a_clone_below_a_folder_with_any_name(tmp_path: Path) -> None:
     clone = tmp_path / "50 % of it's lakelog.zip, #1" / "lakelog"
     unit = clone / "tests" / "unit"

@@ -75,6 +75,7 @@ def test_a_merge_ends_as_it_does_in_delta_spark(spark, tmp_path, case, way, monk
     check(case, outcome_of(lambda: run_on_spark(spark, case, path), path))
 
 
+@pytest.mark.one_day_in(3, 1)
 def test_without_spark_every_merge_ends_as_in_delta_spark(tmp_path):
     met = set()
     for case in CASES:

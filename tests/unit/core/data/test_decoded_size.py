@@ -136,6 +136,7 @@ def peak(work: Callable[[str], None], uri: str) -> int:
         pa.set_memory_pool(ours)
 
 
+@pytest.mark.one_day_in(3, 2)
 @pytest.mark.parametrize(
     "work",
     [

@@ -355,6 +355,7 @@ def large_table(tmp_path_factory: pytest.TempPathFactory) -> str:
     return uri
 
 
+@pytest.mark.one_day_in(3, 1)
 @pytest.mark.skipif(sys.platform != "linux", reason="the process's own size is read as on Linux")
 @pytest.mark.parametrize("how", ["batches", "unordered", "filtered"])
 def test_a_table_larger_than_memory_is_read(large_table: str, how: str) -> None:

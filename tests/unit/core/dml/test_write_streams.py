@@ -346,6 +346,7 @@ def write_limited(uri: str, how: str, limit: int, **env: str) -> subprocess.Comp
     )
 
 
+@pytest.mark.one_day_in(3, 1)
 @pytest.mark.skipif(sys.platform != "linux", reason="the process's own size is read as on Linux")
 @pytest.mark.parametrize("how", ["rows", "partitions", "table"])
 def test_a_stream_larger_than_memory_is_written(uri: str, how: str) -> None:

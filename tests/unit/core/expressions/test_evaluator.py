@@ -233,6 +233,7 @@ def test_what_would_need_more_is_left_to_spark(sql: str) -> None:
     assert value_type(sql, from_arrow_schema(DAYS.schema)) is None
 
 
+@pytest.mark.one_day_in(3, 2)
 @pytest.mark.parametrize(
     ("between", "part", "found"),
     [

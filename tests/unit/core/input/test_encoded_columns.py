@@ -127,6 +127,7 @@ def rows_of(uri: str) -> list[dict[str, Any]]:
     return sorted(read_arrow(uri).to_pylist(), key=lambda row: str(row.get("k")))
 
 
+@pytest.mark.one_day_in(3, 2)
 @pytest.mark.parametrize("form", FORMS, ids=" ".join)
 def test_an_encoded_column_is_its_values(form: tuple[str, str], tmp_path: Path) -> None:
     nest, encode = FORMS[form]

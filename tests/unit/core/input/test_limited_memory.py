@@ -87,6 +87,7 @@ def run(uri: Path, command: str, limit: int) -> subprocess.CompletedProcess[str]
     )
 
 
+@pytest.mark.one_day_in(2, 1)
 @pytest.mark.parametrize(
     ("command", "rows"),
     [

@@ -36,6 +36,7 @@ def _of(table: str, app: str) -> list[int]:
     return sorted(rows["id"].to_pylist())
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.parametrize("options", [(), ("1ms",)])
 def test_what_was_acknowledged_before_a_kill_is_there_once(
     tmp_path: Path, options: Sequence[str]
