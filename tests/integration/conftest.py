@@ -11,9 +11,10 @@ session asks for `classic_spark`.
 
 from __future__ import annotations
 
+import importlib
 import os
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from support.spark_confs import CONF
 from support.spark_python import WORKERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -97,3 +98,29 @@ def spark(_session: SparkSession) -> Iterator[SparkSession]:
 def classic_spark(spark: SparkSession) -> SparkSession:
     """A classic session, for what Connect does not have: plans, jobs, the JVM."""
     return spark
+
+
+@pytest.fixture
+def java_calls(
+    classic_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Callable[[], object]], int]:
+    """How many calls of Java something takes, the second time."""
+    # Untyped, and of no use to what runs over Connect.
+    connection = importlib.import_module("py4j.clientserver").ClientServerConnection
+    original, commands = connection.send_command, []
+
+    def counted(self: Any, command: str) -> Any:
+        # A thread of py4j lets go of other tests' objects when it likes.
+        if not command.startswith("m\n"):
+            commands.append(command)
+        return original(self, command)
+
+    monkeypatch.setattr(connection, "send_command", counted)
+
+    def count(what: Callable[[], object]) -> int:
+        what()  # PySpark looks up its classes only once
+        commands.clear()
+        what()
+        return len(commands)
+
+    return count

@@ -532,3 +532,29 @@ def test_conditions_and_values_may_name_the_file_of_a_row(spark, path, propertie
     assert sorted(found) == [1, 2, 3, 4, 5, 9]
     assert found[4] == {"id": 4, "name": "p4", "n": second.size}
     assert found[3]["name"] == "row 2"
+
+
+def test_each_column_of_a_table_costs_a_merge_a_few_calls_of_java(
+    classic_spark, tmp_path, java_calls
+):
+    """Of a condition that names columns of the table's DataFrame, and of a clause for each kind."""
+    found = []
+    for count in (4, 24):
+        table = str(tmp_path / str(count))
+        names = [f"n{i}" for i in range(count)]
+        write_arrow(table, {name: [1, 2, 3] for name in names}, mode="append")
+        ours = DeltaTable.forPath(classic_spark, table)
+        source = classic_spark.range(5).withColumnRenamed("id", "n0").alias("s")
+
+        def merge(ours=ours, source=source):
+            (
+                ours.alias("t")
+                .merge(source, ours.toDF()["n0"] == sf.col("s.n0"))
+                .whenMatchedUpdate("t.n1 > 7", {"n1": "0"})
+                .whenNotMatchedInsert("s.n0 > 7", {"n0": "s.n0"})
+                .whenNotMatchedBySourceDelete("t.n1 > 7")
+                .execute()
+            )
+
+        found.append(java_calls(merge))
+    assert (found[1] - found[0]) / 20 < 60, found

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import importlib
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -239,28 +238,10 @@ def test_many_files_are_looked_up_without_a_job_and_confs_are_put_back(
 
 @pytest.fixture
 def jvm_calls(
-    classic_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    classic_spark: SparkSession, java_calls: Callable[[Callable[[], object]], int]
 ) -> Callable[[Files], int]:
     """How many calls of the JVM it takes to plan the read of some files."""
-    # Untyped, and of no use to what runs over Connect.
-    connection = importlib.import_module("py4j.clientserver").ClientServerConnection
-    original, commands = connection.send_command, []
-
-    def counted(self: Any, command: str) -> Any:
-        # A thread of py4j lets go of other tests' objects when it likes.
-        if not command.startswith("m\n"):
-            commands.append(command)
-        return original(self, command)
-
-    monkeypatch.setattr(connection, "send_command", counted)
-
-    def count(files: Files) -> int:
-        files.scan(classic_spark)  # PySpark looks up its classes only once
-        commands.clear()
-        files.scan(classic_spark)
-        return len(commands)
-
-    return count
+    return lambda files: java_calls(lambda: files.scan(classic_spark))
 
 
 def test_planning_many_files_calls_the_jvm_no_more_often_than_planning_few(
