@@ -65,9 +65,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave to the night what is its."""
+    """Leave to the night what is its; who names a test wants it today."""
     at_night = config.getoption("--nightly")
-    share_out(items, at_night=at_night)
+    if at_night or not all("::" in each for each in config.args):
+        share_out(items, at_night=at_night)
     if not at_night:
         left = [item for item in items if item.get_closest_marker("nightly")]
         config.hook.pytest_deselected(items=left)

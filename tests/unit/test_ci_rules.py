@@ -35,11 +35,14 @@ def forked() -> Iterator[ForkedPytest]:
         yield each
 
 
-def _pytest(forked: ForkedPytest, folder: Path, code: str, ci: str, *more: str) -> Ended:
+def _pytest(
+    forked: ForkedPytest, folder: Path, code: str, ci: str, *more: str, named: str = ""
+) -> Ended:
     (folder / "test_one.py").write_text(code)
+    what = str(folder / f"test_one.py::{named}") if named else str(folder)
     options = ["-q", "-ra", "-c", os.devnull, "-p", "conftest", "-p", "no:cacheprovider"]
     env = {**os.environ, "CI": ci}
-    return forked.run(folder, [*options, "--rootdir", str(folder), str(folder), *more], env)
+    return forked.run(folder, [*options, "--rootdir", str(folder), what, *more], env)
 
 
 @pytest.mark.parametrize("where", SKIPS)
@@ -265,3 +268,11 @@ def test_at_night_runs_what_a_day_leaves_out(
     monkeypatch.setenv("LAKELOG_DAY", "740000")
     done = _pytest(forked, tmp_path, TURNS.format(drawn=drawn), "", *more)
     assert run in done.stdout, done.stdout
+
+
+def test_who_names_a_test_wants_it_on_any_day(
+    forked: ForkedPytest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKELOG_DAY", "740000")
+    done = _pytest(forked, tmp_path, TURNS.format(drawn=1), "", named="test_in_turns")
+    assert "3 passed" in done.stdout, done.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
+from pyspark.sql.types import TimestampType
 
 from lakelog.core.engine.merge import can_store
 from lakelog.core.engine.schemas import (
@@ -106,6 +107,14 @@ def spark_type(kind: DataType) -> SparkType:
     return to_spark_schema(StructType((StructField("x", kind),)))["x"].dataType
 
 
+def null_of(kind: DataType) -> Column:
+    """Null in the type of a column."""
+    found = spark_type(kind)
+    # A type is nine calls of Java, and its name is one; what `timestamp` names, a conf decides.
+    is_name = isinstance(kind, PrimitiveType) and not isinstance(found, TimestampType)
+    return sf.lit(None).cast(found.simpleString() if is_name else found)
+
+
 def stored(column: Column, source: DataType, target: DataType, path: Sequence[str]) -> Column:
     """A value cast to the type that it is stored in, by Spark's ANSI rules whatever the session's.
 
@@ -168,12 +177,12 @@ def _inside(column: Column, source: DataType, target: DataType, path: Sequence[s
     for field in target:
         found = source.get(field.name)
         inner = (
-            sf.lit(None).cast(spark_type(field.data_type))
+            null_of(field.data_type)
             if found is None
             else stored(
                 column.getField(found.name), found.data_type, field.data_type, (*path, field.name)
             )
         )
         fields.append(inner.alias(field.name))
-    nothing = sf.lit(None).cast(spark_type(target))
+    nothing = null_of(target)
     return sf.when(column.isNull(), nothing).otherwise(sf.struct(*fields))

@@ -15,7 +15,7 @@ from lakelog.spark.dml.merge.numbered_source import NUMBER, source_column
 from lakelog.spark.types.path_forms import quoted
 from lakelog.spark.types.type_sql import type_sql
 from lakelog.spark.writing.enforced_rules import check_rule, enforced, filled_up
-from lakelog.spark.writing.stored import spark_type
+from lakelog.spark.writing.stored import null_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -165,8 +165,8 @@ class MergeRows:
 
     def _new(self, at: int, numbers: Sequence[int], clause: str = CLAUSE) -> Column:
         """The new value of a column, where it is not generated; else null."""
-        kind = spark_type(self.plan.schema.fields[at].data_type)
-        if self.plan.schema.fields[at].data_type == _VOID:
+        kind = self.plan.schema.fields[at].data_type
+        if kind == _VOID:
             return sf.lit(None)  # no file holds it
         values = RowValues(
             self.target.column,
@@ -184,7 +184,7 @@ class MergeRows:
             value = values.of(row.columns[at])
             found = sf.when(applies, value) if found is None else found.when(applies, value)
         # Without this a column that no clause sets would be of type void.
-        nothing = sf.lit(None).cast(kind)
+        nothing = null_of(kind)
         return nothing if found is None else found.otherwise(nothing)
 
     def _generated(self, rows: DataFrame, numbers: Sequence[int]) -> DataFrame:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 from lakelog.core.engine.merge import Built, Default, Given, Kept, Nothing, Taken, aligned
 from lakelog.core.schema import DataType, StructType
 from lakelog.spark.writing.enforced_rules import checked_default
-from lakelog.spark.writing.stored import spark_type, stored
+from lakelog.spark.writing.stored import null_of, spark_type, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -101,7 +101,7 @@ class RowValues:
     def _value(self, value: Value, target: DataType, path: Sequence[str]) -> Column:
         match value:
             case Nothing():
-                return sf.lit(None).cast(spark_type(target))
+                return null_of(target)
             case Default(sql=sql):
                 return sf.expr(f"({sql}\n)").cast(spark_type(target))
             case Built():
@@ -128,7 +128,7 @@ class RowValues:
         null = self._plain(value.null_where[0]).isNull()
         for each in value.null_where[1:]:
             null &= self._plain(each).isNull()
-        return sf.when(null, sf.lit(None).cast(spark_type(target))).otherwise(made)
+        return sf.when(null, null_of(target)).otherwise(made)
 
     def _plain(self, value: Kept | Taken | Given) -> Column:
         match value:

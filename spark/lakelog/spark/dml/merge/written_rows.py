@@ -21,7 +21,7 @@ from lakelog.spark.writing.balanced import is_balanced
 from lakelog.spark.writing.filled_columns import FilledColumns
 from lakelog.spark.writing.options import WriteOptions
 from lakelog.spark.writing.projection import conform_sql
-from lakelog.spark.writing.stored import spark_type
+from lakelog.spark.writing.stored import null_of
 from lakelog.spark.writing.write_files import TableFileWriter
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ class MergeWrites:
         for new in self.txn.changes.file_layout.schema:
             old = target.schema.get(new.name)
             if old is None:
-                found.append(sf.lit(None).cast(spark_type(new.data_type)).alias(new.name))
+                found.append(null_of(new.data_type).alias(new.name))
                 continue
             at = target.schema.names.index(old.name)
             sql = conform_sql(f"__lakelog_t{at}", old.data_type, new.data_type)
