@@ -334,7 +334,9 @@ def _leaders_overtaken(depths: Sequence[int] = range(_MOST_STEPS)) -> Iterator[S
         yield Script([*at, late, *other, *arrives], rivals=PROCESSES - 1, jobs=2)
 
 
-def test_a_leader_that_wakes_when_another_goes_on_with_its_group_doubles_nothing() -> None:
+def test_a_leader_that_wakes_when_another_goes_on_with_its_group_doubles_nothing(
+    of_the_day: OfTheDay,
+) -> None:
     found = [*_leaders_overtaken()]
     for script in of_the_day(found, len(found) // 16, about="overtaken"):
         play(script)
