@@ -241,6 +241,7 @@ class _KeptRecords(logging.Handler):
         self.records.append(record)
 
 
+@pytest.mark.one_day_in(2, 1)
 @pytest.mark.soak
 def test_a_query_for_one_value_is_a_value_and_in_no_condition(
     spark: SparkSession, path: str, of_the_day: OfTheDay

@@ -45,7 +45,7 @@ def _live(where: Place, checkpoints: Path, one: str, kills: int = KILLS) -> None
 
 
 @pytest.mark.soak
-@pytest.mark.one_day_in(2 if KILLS <= _FEW else 1)
+@pytest.mark.one_day_in(4 if KILLS <= _FEW else 1)
 @pytest.mark.parametrize(
     "place", ["disk", pytest.param("object store", marks=pytest.mark.needs("minio"))]
 )

@@ -251,6 +251,7 @@ def files_read(uri: str, where: Any) -> tuple[list[int], int]:
     return [row["id"] for row in read(uri, where)], len(list(snapshot.files(where)))
 
 
+@pytest.mark.one_day_in(2)
 @pytest.mark.parametrize("kind", ["char(3)", "varchar(3)"])
 def test_statistics_leave_out_files_and_no_row(tmp_path: Path, kind: str) -> None:
     uri = str(tmp_path / "t")
