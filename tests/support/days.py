@@ -45,6 +45,7 @@ class OfTheDay(Protocol):
             count: how many.
             about: what they are cases of, by which they are shuffled.
         """
+        ...
 
 
 def _everything(cases: Sequence[_T], count: int = 1, *, about: str = "") -> list[_T]:
@@ -66,7 +67,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave to the night what is its; who names a test wants it today."""
-    at_night = config.getoption("--nightly")
+    at_night = bool(config.getoption("--nightly"))
     if at_night or not all("::" in each for each in config.args):
         share_out(items, at_night=at_night)
     if not at_night:
