@@ -64,6 +64,8 @@ class ModelCatalog(Catalog):
     between: Callable[[str], object] | None = None
     """Called before each request, with its name, until it gives true."""
     asked: list[str] = []  # noqa: RUF012
+    bound = 10
+    checks_order = True
 
     @classmethod
     def reset(cls) -> None:
@@ -120,10 +122,14 @@ class ModelCatalog(Catalog):
     ) -> CatalogTable:
         with self.lock:
             now = self._same(table)
+            if now.commits.get(commit.version) == commit:
+                return now
             if commit.version <= now.latest:
                 raise VersionTakenError(f"the newest version is {now.latest}")
-            if len(now.commits) >= self.capabilities.most_unpublished:
-                raise TooManyUnpublishedError("ten commits wait")
+            if commit.version > now.latest + 1 and self.checks_order:
+                raise CatalogError(f"the newest version is {now.latest}")
+            if len(now.commits) >= self.bound:
+                raise TooManyUnpublishedError(f"{len(now.commits)} commits wait")
             commits = {**now.commits, commit.version: commit}
             return self._keep(replace(now, latest=commit.version, commits=commits), published)
 

@@ -10,6 +10,7 @@ def command(uri: str, conf: dict[str, str], as_json: bool) -> None: ...
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -20,6 +21,7 @@ from lakelog.core.engine.tables import parse_properties
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_CATALOG = re.compile(r"(.+?)=(\w+://.*)", re.DOTALL)
 _F = TypeVar("_F", bound="Callable[..., Any] | click.Command")
 
 
@@ -82,7 +84,10 @@ def conf_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 raise click.UsageError(f"--conf number {number} is not KEY=VALUE.")
             conf[key.strip()] = value.strip()
         for number, given in enumerate(catalogs, start=1):
-            name, equals, url = (part.strip() for part in given.partition("="))
+            # A name may have an equals sign of its own.
+            found = _CATALOG.fullmatch(given)
+            parts = given.partition("=") if found is None else (found[1], "=", found[2])
+            name, equals, url = (part.strip() for part in parts)
             if not (equals and name and url):
                 raise click.UsageError(f"--catalog number {number} is not NAME=URL.")
             if "." in name:

@@ -220,6 +220,14 @@ def test_a_name_in_another_case_is_the_servers_business(tmp_path: Path) -> None:
         assert server.tables == {}
 
 
+def test_a_catalog_of_the_command_line_may_have_an_equals_sign(tmp_path: Path) -> None:
+    with serving(UnityServer(tmp_path)) as server:
+        server.add_schema("a=b", "s")
+        create_table("a=b.s.t", "id bigint", conf=server.conf("a=b"))
+        shared = ["--catalog", f"a=b={server.url}"]
+        assert CliRunner().invoke(app, ["history", "a=b.s.t", *shared]).exit_code == 0
+
+
 def test_a_catalog_of_the_command_line_has_no_dot() -> None:
     done = CliRunner().invoke(app, ["history", "a.b.s.t", "--catalog", "a.b=http://nowhere"])
     assert done.exit_code == 2

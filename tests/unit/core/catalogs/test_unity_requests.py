@@ -94,8 +94,12 @@ def test_a_server_says_how_long_to_wait_within_bounds(
     with answering(busy, AGREED, busy, answer(json.dumps(table).encode())) as url:
         known = UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, clock)
         assert known.load(T).latest == 0
-    assert len(clock.slept) == 2
-    assert all(0 <= each <= 0.1 if waits is None else each == waits for each in clock.slept)
+    # A connection may break besides, which is waited for like a server that says nothing.
+    if waits is None:
+        assert len(clock.slept) >= 2
+        assert all(wait <= 0.1 * 2**number for number, wait in enumerate(clock.slept))
+    else:
+        assert clock.slept.count(waits) == 2
 
 
 @pytest.mark.parametrize("place", ["relative/t", "t", ""])
@@ -760,6 +764,7 @@ def test_vended_credentials_open_the_storage() -> None:
     assert conf_of([s3], "s3://bucket/other", "lake").conf == {}
     for same in ("s3a://bucket/t", "S3://bucket/t/"):
         assert conf_of([s3], same, "lake").conf == found.conf
+    assert conf_of([{**s3, "prefix": None}], "s3://bucket/t", "lake").conf == found.conf
     for end in (None, 2**63 - 1):
         given = [{**s3, "expiration-time-ms": end}]
         assert conf_of(given, "s3://bucket/t", "lake").ends_at_ms is None

@@ -82,6 +82,8 @@ def _end(value: Any) -> int | None:
 
 
 def _covers(prefix: str, location: str) -> bool:
+    if not prefix:
+        return True  # it was asked for this one
     base, place = _one_spelling(prefix).rstrip("/"), _one_spelling(location)
     return place == base or place.startswith(f"{base}/")
 
