@@ -38,17 +38,16 @@ SIDES = ("lakelog", "ducklake", "deltalake")
 DUCKLAKE = ("duckdb==1.5.5", "duckdb-extension-ducklake==1.5.5")
 SCHEMA = "id bigint, name string, value double"
 QUERIES = ("count", "one row", "sum of a column")
-_TIMES = 25
+_TIMES, _LEAST_TIMES, _SECONDS = 25, 5, 2
 ABOUT = (
     "Rows come in tens. A writer of lakelog is a process with an appender (`every=1s`, `save_every="
     "50ms`, `compact=True`), one of DuckLake a thread of one process with a DuckDB catalog, one of "
-    "deltalake a process. lakelog writes all 300,000 rows so; the peers 4,000, and the rest at "
+    "deltalake a process. lakelog writes all 300,000 rows so; the peers 2,000, and the rest at "
     "once, which is the best that can happen to their rates and queries. A process that has opened "
-    f"the table asks each query once, and then {_TIMES} times, of which the best counts: it looks "
-    "for a new version, and reads files anew. pyarrow is asked about lakelog's files by their "
-    "names, without a table. "
-    "Then: how long until rows are safe, and visible to all, at a MinIO behind 30 ms; and what a "
-    "minute of 64 producers leaves."
+    f"the table asks each query once, and then up to {_TIMES} times, of which the best counts: it "
+    "looks for a new version, and reads files anew. pyarrow is asked about lakelog's files by "
+    "their names, without a table. Then: how long until rows are safe, and visible to all, at a "
+    "MinIO behind 30 ms; and what a minute of 64 producers leaves."
 )
 
 
@@ -219,8 +218,8 @@ def _sum(column: Any) -> Any:
 def _timed_queries(side: str, place: str, rows: int) -> list[float]:
     found = []
     for number, query in enumerate(_queries(side, place, rows)):
-        answer, times = query(), []
-        for _ in range(_TIMES):
+        answer, times = query(), list[float]()
+        while len(times) < _TIMES and (len(times) < _LEAST_TIMES or sum(times) < _SECONDS):
             start = time.perf_counter()
             query()
             times.append(time.perf_counter() - start)
@@ -448,7 +447,7 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", default=list(PARTS))
     parser.add_argument("--rows", type=int, default=300_000)
-    parser.add_argument("--peer-rows", type=int, default=4_000)
+    parser.add_argument("--peer-rows", type=int, default=2_000)
     parser.add_argument("--writers", type=int, nargs="*", default=[1, 16])
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--producers", type=int, default=64)
@@ -469,8 +468,8 @@ def main() -> int:
         job = json.loads(args.job)
         print("ready", flush=True)
         sys.stdin.read()
-        print(json.dumps(work(job)))
-        return 0
+        print(json.dumps(work(job)), flush=True)
+        os._exit(0)  # threads of a peer may abort the process when it ends
     with tempfile.TemporaryDirectory(prefix="appends-") as name:
         folder = Path(name)
         for part in args.parts:
