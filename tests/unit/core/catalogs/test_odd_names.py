@@ -80,9 +80,16 @@ class Reached(UnityServer):
         super().__init__(root, ways)
         self.reached = set[tuple[str, str, str]]()
 
-    def _of_table(self, method: str, name: tuple[str, str, str], *rest: Any) -> tuple[int, Any]:
+    def _of_table(
+        self,
+        method: str,
+        name: tuple[str, str, str],
+        rest: str,
+        body: Any,
+        query: dict[str, list[str]],
+    ) -> tuple[int, Any]:
         self.reached.add(name)
-        return super()._of_table(method, name, *rest)
+        return super()._of_table(method, name, rest, body, query)
 
 
 @contextmanager
