@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -11,6 +12,7 @@ import pyarrow as pa
 from lakelog.core.arrow.arrow_casts import cast_table
 from lakelog.core.arrow.arrow_types import from_arrow_schema
 from lakelog.core.errors import DeltaAnalysisError
+from lakelog.core.features.identity_columns import missing_identities
 from lakelog.core.input.given_rows import arrow_table
 from lakelog.core.input.row_source import RowSource
 from lakelog.core.input.unfit_values import checked_columns, typed_table
@@ -77,6 +79,7 @@ def _as_named(kind: DataType) -> DataType:
     )
 
 
+_OTHER_TIMES: Final = re.compile(r"timestamp\[(s|ms|ns)\b")
 _NO_COLUMNS: Final = "the rows have no columns: give each a value of one column at least"
 
 
@@ -108,7 +111,7 @@ def _sifted_rows(
     if not _is_python(data):
         return _owned(_fitted_arrow(given, snapshot, merges)), []
     try:
-        table = _typed(data, snapshot.schema, merges)
+        table = _typed(data, snapshot, merges)
         return (_owned(table) if isinstance(data, Mapping) else table), []
     except DeltaAnalysisError:
         if not sifts:
@@ -121,7 +124,7 @@ def _sifted_rows(
     while parts:
         part = parts.pop()
         try:
-            fitting.append(_typed(part, snapshot.schema, merges))
+            fitting.append(_typed(part, snapshot, merges))
         except DeltaAnalysisError as exc:
             if len(part) == 1:
                 unfit.append((part[0], exc))
@@ -158,8 +161,9 @@ def _owned(rows: pa.Table) -> pa.Table:
         return reader.read_all()
 
 
-def _typed(data: Any, schema: StructType, merges: bool) -> pa.Table:
+def _typed(data: Any, snapshot: Snapshot, merges: bool) -> pa.Table:
     """Rows of Python with the table's types; of columns that it lacks, with their own."""
+    schema = snapshot.schema
     rows = data if isinstance(data, Mapping) else None
     names = list(dict.fromkeys(rows or (name for row in data for name in row)))
     if data and not names:
@@ -178,10 +182,12 @@ def _typed(data: Any, schema: StructType, merges: bool) -> pa.Table:
     columns = rows or {name: [row.get(name) for row in data] for name in names}
     kept = [name for name in names if found[name] is not None]
     fields = tuple(StructField(n, f.data_type) for n in kept if (f := found[n]) is not None)
+    _refuse_numbered(snapshot, kept)
     table = typed_table({name: columns[name] for name in kept}, StructType(fields))
     table = table.rename_columns([f.name for n in kept if (f := found[n]) is not None])
     if others:
         new = arrow_table({name: columns[name] for name in others})
+        new = _in_microseconds(new, from_arrow_schema(new.schema))
         if kept and new.num_rows != table.num_rows:
             raise DeltaAnalysisError("the columns are not of one length")
         for name in others:
@@ -202,5 +208,24 @@ def _fitted_arrow(given: GivenRows, snapshot: Snapshot, merges: bool) -> pa.Tabl
         widens = snapshot.properties.type_widening
         schema = merge_schemas(schema, data, allow_type_widening=widens)
     check_write_compatible(schema, data)
+    _refuse_numbered(snapshot, data.names)
     names = [field.name if (field := schema.get(n)) else n for n in source.schema.names]
-    return pa.concat_tables(tables).rename_columns(names)
+    return _in_microseconds(pa.concat_tables(tables).rename_columns(names), schema)
+
+
+def _refuse_numbered(snapshot: Snapshot, names: Sequence[str]) -> None:
+    """Refuse columns that the table numbers itself, whatever rows have in them."""
+    fields = (snapshot.schema.get(name) for name in names)
+    given = StructType(tuple(each for each in fields if each is not None))
+    missing_identities(snapshot.schema, given, snapshot.table)
+
+
+def _in_microseconds(rows: pa.Table, schema: StructType) -> pa.Table:
+    """The rows with all times in the table's unit, which those that are finer don't fit."""
+    for at, field in enumerate(rows.schema):
+        own = schema.get(field.name)
+        if own is not None and _OTHER_TIMES.search(str(field.type)):
+            kind = StructType((StructField(own.name, own.data_type),))
+            column = cast_table(rows.select([at]), kind)
+            rows = rows.set_column(at, column.schema.field(0), column.column(0))
+    return rows

@@ -48,6 +48,7 @@ from lakelog.core.errors import (
     TableNotFoundError,
 )
 from lakelog.core.schema import (
+    ArrayType,
     PrimitiveType,
     StructField,
     StructType,
@@ -899,6 +900,46 @@ def test_the_commit_that_an_abort_meets_comes_to_its_end(tmp_path: Path) -> None
     a.abort()
     assert (first.result(0), a.last_seq) == (log.update().version, 0)
     assert read_arrow(log)["id"].to_pylist() == [1]
+
+
+_NANOSECOND = pa.array([1], pa.timestamp("ns", "UTC"))
+
+
+@pytest.mark.parametrize("merges", [False, True])
+@pytest.mark.parametrize(
+    "given",
+    [
+        pa.table({"at": _NANOSECOND}),
+        pa.table({"AT": pa.array([1 << 62], pa.timestamp("s", "UTC"))}),
+        pa.table({"all": pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), _NANOSECOND)}),
+        pa.table({"s": pa.StructArray.from_arrays([_NANOSECOND], ["at"])}),
+        pd.DataFrame({"at": [pd.Timestamp(1, tz="UTC")]}),
+        pa.table({"new": _NANOSECOND}),
+        {"new": np.array([1], "datetime64[ns]")},
+        {"number": [5]},
+        [{"number": 5}],
+        [{"number": None}],
+        pa.table({"Number": [5]}),
+    ],
+    ids=lambda given: str(getattr(given, "schema", given))[:30],
+)
+def test_what_the_table_would_never_take_is_not_saved(
+    tmp_path: Path, given: Any, merges: bool
+) -> None:
+    table, time = str(tmp_path / "t"), PrimitiveType("timestamp")
+    fields = [StructField("id", PrimitiveType("long")), StructField("at", time)]
+    fields += [StructField("all", ArrayType(time, contains_null=True))]
+    fields += [StructField("s", StructType((StructField("at", time),)))]
+    create_table(table, StructType((*fields, identity_column("number"))))
+    mode: Any = "merge" if merges else None
+    with appender(table, app_id="a", save_every=0, schema_mode=mode) as a:
+        with pytest.raises(DeltaAnalysisError):
+            a.append(given, seq=0)
+        a.append(rows(1), seq=0).wait_saved(60)
+        milliseconds = pa.array([1], pa.timestamp("ms", "UTC"))
+        a.append(pa.table({"id": [2], "at": milliseconds}), seq=1).wait_saved(60)
+    assert ids(table) == [1, 2]
+    appender(table, app_id="a").close()
 
 
 def test_after_the_last_number_there_is_none(table: str) -> None:
