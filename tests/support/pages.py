@@ -93,7 +93,7 @@ _TODAY: Final = "|".join(
 EXAMPLES: Final[Mapping[str, str]] = {
     # Where a service listens, who may ask it, and where lakelog is installed.
     r"http://127\.0\.0\.1:\d+/\?token=\S+": "http://127.0.0.1:40613/?token=…",
-    r"\S+(?=/lakelog/logstores/service/)": "/…",
+    r"/.+(?=/lakelog/logstores/service/)": "/…",
     rf"(?:{_TODAY})([T ])\d\d:\d\d:\d\d": r"2026-01-31\g<1>12:00:00",
     r"(?<=12:00:00\.)\d{3}(\d{3})?": "000",
     # A release of pyarrow writes a few bytes more than another.

@@ -25,7 +25,6 @@ import json
 import pickle
 import time
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +43,7 @@ from lakelog.core.log.file_names import STAGED_FOLDER, commit_path, log_path
 from lakelog.core.paths import normalize_table_uri
 from lakelog.logstores import log_store_for
 from lakelog.logstores.conformance.checks.expect import expect, expect_equal, refusal
+from lakelog.logstores.threads import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -149,8 +149,7 @@ class CatalogConformance:
                     return False
                 return True
 
-            with ThreadPoolExecutor(self.writers) as pool:
-                won = [*pool.map(propose, range(self.writers))]
+            won = [*in_order(propose, range(self.writers), self.writers, "lakelog-catalog-race")]
             expect_equal(won.count(True), 1, "winners of a version")
             found = _loaded(another, name).commits.get(table.latest + 1)
             expect_equal(found, staged[won.index(True)], "the version's commit")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shlex
 import sys
 import threading
 import time
@@ -603,10 +604,11 @@ def test_a_token_from_a_command(tmp_path: Path) -> None:
     script = tmp_path / "give.py"
     script.write_text("import sys; print(sys.argv[1])")
     key = "spark.lakelog.catalog.lake.token.command"
-    found = source(**{key: f"{sys.executable} {script} abc"})
+    python = shlex.quote(sys.executable)
+    found = source(**{key: f"{python} {shlex.quote(str(script))} abc"})
     assert found.token() == found.token() == "abc"
     with pytest.raises(CatalogError, match="status 3") as caught:
-        source(**{key: f"{sys.executable} -c 'raise SystemExit(3)' secret"}).token()
+        source(**{key: f"{python} -c 'raise SystemExit(3)' secret"}).token()
     assert "secret" not in str(caught.value)
 
 
