@@ -162,7 +162,8 @@ class Wire:
         else:
             self._keep(connection)
         # Nothing but plain bytes was asked for; some proxies compress all the same.
-        if (answer.getheader("Content-Encoding") or "").strip().lower() in ("gzip", "x-gzip"):
+        packing = (answer.getheader("Content-Encoding") or "").strip().lower()
+        if text and packing in ("gzip", "x-gzip"):  # a 204 has nothing to unpack
             text = _unpacked(text)
         leads_to = answer.getheader("Location")
         return Reply(
@@ -256,7 +257,8 @@ def _unpacked(data: bytes) -> bytes:
     except zlib.error as exc:
         raise LostReplyError(f"the reply is not what gzip has packed: {exc}") from exc
     if not unpack.eof:
-        raise LostReplyError("a part of the packed reply is missing")
+        why = "it is too large" if len(found) >= _MOST else "a part of it is missing"
+        raise LostReplyError(f"the packed reply can't be used: {why}")
     return found
 
 

@@ -420,7 +420,8 @@ def _commit(
             del each
         adds = writer.close()
         if job.request.file_tags:
-            adds = [replace(each, tags=job.request.file_tags) for each in adds]
+            tags = job.request.file_tags
+            adds = [replace(each, tags={**(each.tags or {}), **tags}) for each in adds]
         # Of a dynamic overwrite: only now is it known which partitions the rows are in.
         removed = [*removed, *write.replaced_by(adds)]
         # In the commit of the rows: another writer that took the same numbers changes the same

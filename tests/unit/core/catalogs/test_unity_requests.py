@@ -30,6 +30,7 @@ from lakelog.core.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
+from lakelog.core.wire import Wire
 from support.forward_proxy import HOST, ForwardProxy
 from support.loopback_tls import tls_of_loopback
 from support.manual_clock import ManualClock
@@ -240,6 +241,11 @@ def test_a_garbled_answer_is_asked_for_again(server: UnityServer, garbled: bytes
     assert found.latest == 0
     with answering(garbled) as url, pytest.raises(CatalogError, match="did not answer"):
         UnityCatalog("lake", {"spark.sql.catalog.lake.uri": url}, ManualClock()).load(T)
+
+
+def test_a_reply_without_a_body_has_nothing_to_unpack() -> None:
+    with answering(answer(b"", 204, more=PACKED)) as url:
+        assert Wire(url, 5, key="uri").send("GET", "/", None, {}).status == 204
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b"{}", b'{"metadata":[]}', b'{"metadata":{}}'])

@@ -90,10 +90,20 @@ class Compactor:
 
     def _begin(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(
+            thread = threading.Thread(
                 target=self._run, name="lakelog-appender-compaction", daemon=True
             )
-            self._thread.start()
+            try:
+                thread.start()
+            except RuntimeError as exc:  # at the end of the interpreter, or of the system's threads
+                _logger.warning(
+                    "%s: an appender has no thread to compact small files with; they are left to "
+                    "the next one, or to OPTIMIZE: %s",
+                    self._log.table,
+                    exc,
+                )
+                return
+            self._thread = thread
         self._changed.notify_all()
 
     def _run(self) -> None:

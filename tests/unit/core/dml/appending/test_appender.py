@@ -449,6 +449,26 @@ def test_small_files_are_put_together_as_they_come(table: str) -> None:
     assert 2 <= sum(each.operation == "OPTIMIZE" for each in history) <= 5
 
 
+def test_no_thread_to_compact_with_stops_no_commit(
+    table: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "lakelog-appender-compaction":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with appender(table, app_id="a", every=NEVER, compact=True) as a:
+        for number in range(17):
+            a.append(rows(number))
+            a.flush()
+    assert ids(table) == list(range(17))
+    assert len(marked(table)) == 17
+    assert "left to the next one" in caplog.text
+
+
 def test_partitions_are_put_together_by_themselves(tmp_path: Path) -> None:
     uri = str(tmp_path / "parted")
     create_table(uri, "id bigint, part string", partition_by=["part"])
